@@ -1,0 +1,61 @@
+"""Fixtures that several test files share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vitolab.problem import Objective, Parameter, Patient, Problem
+
+
+@pytest.fixture(scope="session")
+def reference_data() -> Path:
+    """Folder of reference data sets, which are not part of the project."""
+    folder = os.environ.get("VITOLAB_REFERENCE_DATA")
+    if not folder:
+        pytest.skip("the environment variable VITOLAB_REFERENCE_DATA is not set")
+    if not Path(folder).is_dir():
+        pytest.skip(f"VITOLAB_REFERENCE_DATA is {folder}, which is not a folder")
+    return Path(folder)
+
+
+def _linear(x, patient):
+    """Outputs that are a well-conditioned linear map of the parameters, plus the patient's offset."""
+    u = x[:, 0] + 0.4 * x[:, 1]
+    w = 0.8 * x[:, 1] - 0.3 * x[:, 0]
+    return np.stack([u, w], axis=1) + patient.data["offset"]
+
+
+@pytest.fixture(scope="session")
+def linear_problem() -> Problem:
+    """An analytic problem that is solvable everywhere in the middle of its domain."""
+    return Problem(
+        name="linear",
+        version="1",
+        parameters=(
+            Parameter("a", "a", "mL", -5.0, 5.0, 0.0, 0.02),
+            Parameter("b", "b", "ms", -5.0, 5.0, 0.0, 0.02),
+        ),
+        objectives=(
+            Objective("u", "u", "mL", 0.5),
+            Objective("w", "w", "mmHg", 0.5),
+        ),
+        simulate=_linear,
+    )
+
+
+@pytest.fixture(scope="session")
+def linear_patients(linear_problem) -> list[Patient]:
+    """Ten patients whose true parameters lie within [-3, 3]."""
+    rng = np.random.default_rng(7)
+    patients = []
+    for i in range(10):
+        offset = rng.uniform(-0.5, 0.5)
+        truth = rng.uniform(-3, 3, size=(1, 2))
+        blank = Patient(f"P{i}", {}, {"offset": offset})
+        u, w = _linear(truth, blank)[0]
+        patients.append(Patient(f"P{i}", {"u": u, "w": w}, {"offset": offset}))
+    return patients

@@ -1,0 +1,158 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from vitolab import validation
+from vitolab.exploration import explore
+
+
+class Memory:
+    """Keeps parts in a dictionary; may refuse to go on after some of them."""
+
+    def __init__(self, at_most=None):
+        self.parts, self.computed, self.at_most = {}, [], at_most
+
+    def has_part(self, key):
+        return key in self.parts
+
+    def write_part(self, key, personalizations, traces=None):
+        if self.at_most is not None and len(self.computed) >= self.at_most:
+            raise KeyboardInterrupt
+        self.computed.append(key)
+        self.parts[key] = personalizations, traces
+
+    def progress(self, stage, done, total):
+        assert 0 <= done <= total
+
+    def tables(self):
+        order = sorted(self.parts)
+        traces = [self.parts[k][1] for k in order if self.parts[k][1] is not None]
+        return pd.concat([self.parts[k][0] for k in order]), pd.concat(traces)
+
+
+def study(run, problem, patients, n_jobs=1, seed=0):
+    problems = {"linear": problem}
+    validation.leave_one_out(
+        run, problems, patients, n_states={"linear": [30]}, n_samples={"linear": [20, 200]},
+        n_repeats=2, seed=seed, n_jobs=n_jobs,
+    )
+    validation.reference_runs(run, problems, patients, n_starts=2, seed=seed, n_jobs=n_jobs)
+    validation.grid(
+        run, {"grid": problem}, patients, np.array([[0.0, 0.0], [4.0, -4.0]]),
+        restarts={"grid": [False, True]}, n_states=30, n_samples=100, max_runs=50,
+        methods=["least-squares"], seed=seed, n_jobs=n_jobs,
+    )
+
+
+@pytest.fixture(scope="module")
+def finished(linear_problem, linear_patients):
+    run = Memory()
+    study(run, linear_problem, linear_patients[:5])
+    return run
+
+
+def assert_equal(one, other):
+    for a, b in zip(one.tables(), other.tables(), strict=True):
+        pd.testing.assert_frame_equal(a, b, check_exact=True)
+
+
+def test_same_bits_for_two_workers(finished, linear_problem, linear_patients):
+    run = Memory()
+    study(run, linear_problem, linear_patients[:5], n_jobs=2)
+    assert_equal(finished, run)
+
+
+def test_order_of_patients_does_not_matter(finished, linear_problem, linear_patients):
+    run = Memory()
+    study(run, linear_problem, linear_patients[4::-1])
+    table, reference = run.tables()[0], finished.tables()[0]
+    keys = ["setup", "method", "patient", "n_samples", "repeat", "start"]
+    vito = table[table.method == "vito"].sort_values(keys).reset_index(drop=True)
+    expected = reference[reference.method == "vito"].sort_values(keys).reset_index(drop=True)
+    # learning sums over patients in another order, so only the outcome of methods that do not
+    # learn must agree to the bit
+    assert len(vito) == len(expected)
+    other = table[table.start.notna() & (table.method != "vito")].sort_values(keys)
+    same = reference[reference.start.notna() & (reference.method != "vito")].sort_values(keys)
+    pd.testing.assert_frame_equal(
+        other.reset_index(drop=True), same.reset_index(drop=True), check_exact=True
+    )
+
+
+def test_an_interrupted_study_goes_on_where_it_was(finished, linear_problem, linear_patients):
+    run = Memory(at_most=13)
+    with pytest.raises(KeyboardInterrupt):
+        study(run, linear_problem, linear_patients[:5])
+    before = list(run.computed)
+    run.at_most = None
+    study(run, linear_problem, linear_patients[:5])
+    assert run.computed[: len(before)] == before
+    assert len(run.computed) == len(set(run.computed)) == len(finished.computed)
+    assert_equal(finished, run)
+
+
+def test_every_method_and_setting_has_a_row_for_every_patient(finished):
+    table, traces = finished.tables()
+    counts = table.groupby(["setup", "method"]).size().to_dict()
+    assert counts == {
+        ("linear", "vito"): 5 * 2 * 2,
+        ("linear", "vito-deterministic"): 5 * 2 * 2,
+        ("linear", "nelder-mead"): 10,
+        ("linear", "nelder-mead-unweighted"): 10,
+        ("linear", "least-squares"): 10,
+        ("linear", "least-squares-multistart"): 10,
+        ("grid", "vito"): 10,
+        ("grid", "least-squares"): 10,
+        ("grid, restart", "vito"): 10,
+    }
+    assert set(table.stop_reason) <= {"solved", "budget", "stalled", "failed"}
+    assert table.n_samples.isna().equals(table.repeat.isna())
+    # traces of the largest size in the last repeat only
+    learned = traces[(traces.method == "vito-deterministic")]
+    assert set(learned.n_samples) == {200}
+    assert set(learned.repeat) == {1}
+
+
+def test_traces_have_one_row_per_forward_run(finished):
+    table, traces = finished.tables()
+    keys = list(validation.KEYS)
+    length = traces.groupby(keys, dropna=False).size().rename("rows").reset_index()
+    joined = length.merge(table, on=keys)
+    assert len(joined) == len(length)
+    assert (joined.rows == joined.n_runs).all()
+
+
+def test_more_samples_do_not_hurt(finished):
+    table = finished.tables()[0]
+    vito = table[(table.method == "vito") & table.start.isna()]
+    runs = vito.groupby("n_samples").n_runs.mean()
+    assert runs[200] < runs[20]
+
+
+def test_the_states_used_are_recorded(linear_problem, linear_patients):
+    run = Memory()
+    validation.leave_one_out(
+        run, {"linear": linear_problem}, linear_patients[:3],
+        n_states={"linear": [500]}, n_samples={"linear": [2]},
+    )
+    table = run.tables()[0]
+    assert (table.n_states == 500).all()
+    assert (table.n_states_used < 12).all()
+
+
+def test_the_policy_of_all_patients_is_kept_as_arrays(linear_problem, linear_patients):
+    arrays = validation.policy_arrays(
+        {"linear": linear_problem}, linear_patients, n_states={"linear": 40},
+        n_samples={"linear": 250},
+    )
+    walks = explore(linear_problem, linear_patients, 3, seed=validation.child_seed(0, "repeat", 0))
+    assert arrays["linear/visits"].sum() == walks.first(250).transitions.sum() == 2500
+    assert arrays["linear/q"].shape == (len(arrays["linear/centroids"]), 12)
+
+
+def test_the_patients_table_holds_what_was_measured(linear_problem, linear_patients):
+    truth = {p.name: {"a": 1.0, "b": 2.0} for p in linear_patients}
+    table = validation.patient_table({"linear": linear_problem}, linear_patients, truth)
+    assert list(table.columns) == ["setup", "patient", "z:u", "z:w", "data:offset",
+                                   "truth:a", "truth:b"]
+    assert len(table) == 10

@@ -1,0 +1,365 @@
+"""Vito, the agent: learns from walks off-line, personalises on-line (sections 2.4 to 2.6)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from vitolab.files import read_arrays, stream, write_arrays, write_json
+from vitolab.initialization import Initializer
+from vitolab.mdp import MDP, Policy
+from vitolab.problem import FloatArray, IntArray, Patient, Problem
+from vitolab.states import StateSpace, outside
+from vitolab.trajectories import Event, Fit, StopReason, Trace, Trajectories
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Vito:
+    """The paper's agent.
+
+    Attributes
+    ----------
+    problem : Problem
+    states : StateSpace
+    mdp : MDP
+        What was seen; kept for explanation.
+    policy : Policy
+    initializer : Initializer or None
+        Start candidates from the data; without it starts and restarts are uniform in Ω.
+    deterministic : bool
+        Take the best action instead of drawing among the candidates.
+    restart : bool
+        Start afresh when a parameter vector recurs (oscillation) or a run failed.
+    """
+
+    problem: Problem
+    states: StateSpace
+    mdp: MDP
+    policy: Policy
+    initializer: Initializer | None = None
+    deterministic: bool = False
+    restart: bool = True
+
+    @classmethod
+    def learn(
+        cls,
+        problem: Problem,
+        walks: Trajectories,
+        n_states: int,
+        seed: int = 0,
+        *,
+        initialize: bool = True,
+        squared: bool = False,
+        deterministic: bool = False,
+        restart: bool = True,
+        discount: float = 0.99,
+        epsilon: float = 0.8,
+    ) -> Vito:
+        """Learn states, transitions, policy and start candidates from explored walks.
+
+        Parameters
+        ----------
+        problem : Problem
+        walks : Trajectories
+            Walks of the training patients; `Trajectories.without` leaves one out.
+        n_states : int
+            Number of representative states, also of clusters for the initialisation.
+        seed : int
+        initialize : bool
+            Learn start candidates (Appendix B).
+        squared, discount, epsilon
+            See `StateSpace.learn`, `MDP.count`, `Policy`.
+        deterministic, restart : bool
+            How the agent will act.
+
+        Raises
+        ------
+        ValueError
+            If there are too few distinct misfits for so many states; see `n_states_at_most`.
+        """
+        c = walks.misfits(problem)
+        counted = walks.counted
+        states = StateSpace.learn(
+            c[counted],
+            problem.tolerance,
+            n_states,
+            stream("states", problem.name, seed),
+            squared=squared,
+        )
+        label = np.full(counted.shape, -1)
+        label[counted] = states.quantize(c[counted])
+        kept = walks.transitions
+        mdp = MDP.count(
+            label[:, :-1][kept],
+            walks.action[kept],
+            label[:, 1:][kept],
+            states.n_states,
+            problem.n_actions,
+            discount,
+        )
+        initializer = None
+        if initialize:
+            initializer = Initializer.learn(
+                walks.x[counted],
+                walks.y[counted],
+                problem,
+                n_states,
+                stream("initializer", problem.name, seed),
+                squared=squared,
+            )
+        policy = mdp.solve(epsilon=epsilon)
+        return cls(problem, states, mdp, policy, initializer, deterministic, restart)
+
+    def acting(self, *, deterministic: bool, restart: bool | None = None) -> Vito:
+        """Give the same learning with another way to act."""
+        keep = self.restart if restart is None else restart
+        return replace(self, deterministic=deterministic, restart=keep)
+
+    def personalize(self, patient: Patient, *, max_runs: int = 100, seed: int = 0) -> Fit:
+        """Personalise one patient, starting at the most likely candidate.
+
+        Parameters
+        ----------
+        patient : Patient
+        max_runs : int
+            Largest number of forward runs, the first one included.
+        seed : int
+
+        Returns
+        -------
+        Fit
+        """
+        rng = stream("personalize", self.problem.name, seed, patient.name)
+        candidates = self._candidates(patient)
+        start = candidates[:1] if len(candidates) else self.problem.draw(rng)
+        return self._walk(patient, start, [candidates[1:]], max_runs, [rng])[0]
+
+    def personalize_from(
+        self, patient: Patient, starts: FloatArray, *, max_runs: int = 100, seed: int = 0
+    ) -> list[Fit]:
+        """Personalise one patient from given starts, in lock-step.
+
+        Parameters
+        ----------
+        patient : Patient
+        starts : ndarray, shape (n, n_parameters)
+        max_runs : int
+        seed : int
+            The outcome of a start does not depend on the other starts.
+
+        Returns
+        -------
+        list of Fit
+        """
+        rngs = [
+            stream("personalize", self.problem.name, seed, patient.name, i)
+            for i in range(len(starts))
+        ]
+        candidates = self._candidates(patient)
+        return self._walk(patient, starts, [candidates] * len(starts), max_runs, rngs)
+
+    def _candidates(self, patient: Patient) -> FloatArray:
+        """Start candidates, best first."""
+        if self.initializer is None:
+            return np.empty((0, self.problem.n_parameters))
+        return self.initializer.candidates(self.problem.measured(patient))
+
+    def _walk(
+        self,
+        patient: Patient,
+        starts: FloatArray,
+        candidates: Sequence[FloatArray],
+        max_runs: int,
+        rngs: Sequence[np.random.Generator],
+    ) -> list[Fit]:
+        """Advance all walks by one forward run at a time until each has ended."""
+        if max_runs < 1:
+            raise ValueError(f"max_runs is {max_runs}, expected at least 1")
+        problem = self.problem
+        n = len(starts)
+        z = problem.measured(patient)
+        x = np.full((n, max_runs, problem.n_parameters), np.nan)
+        y = np.full((n, max_runs, problem.n_objectives), np.nan)
+        action = np.full((n, max_runs), -1)
+        state = np.full((n, max_runs), -1)
+        event = np.full((n, max_runs), int(Event.STEP))
+        event[:, 0] = Event.START
+        x[:, 0] = starts
+
+        origin = np.array(starts, dtype=np.float64)
+        count = np.zeros((n, problem.n_parameters), dtype=np.int64)
+        seen = [{row.tobytes()} for row in count]
+        n_used = [0] * n
+        n_runs = np.zeros(n, dtype=np.int64)
+        reason: list[StopReason] = [StopReason.BUDGET] * n
+        walking = np.arange(n)
+        for t in range(max_runs):
+            y[walking, t] = problem.simulate(x[walking, t], patient)
+            n_runs[walking] = t + 1
+            worked = np.isfinite(y[walking, t]).all(axis=1)
+            alive = walking[worked]
+            state[alive, t] = self.states.quantize(problem.misfit(y[alive, t], z))
+            for i in walking[state[walking, t] == 0]:
+                reason[i] = StopReason.SOLVED
+            if not self.restart:
+                for i in walking[~worked]:
+                    reason[i] = StopReason.FAILED
+                walking = alive
+            walking = walking[state[walking, t] != 0]
+            if t + 1 == max_runs or not walking.size:
+                break
+            chosen = np.full(n, -1)
+            stepping = walking[state[walking, t] > 0]
+            chosen[stepping] = self._choose(state[stepping, t], [rngs[i] for i in stepping])
+            moved = count.copy()
+            moved[stepping] = problem.move(origin[stepping], count[stepping], chosen[stepping])
+            action[walking, t + 1] = chosen[walking]
+            for i in walking if self.restart else ():
+                point = moved[i].tobytes()
+                if chosen[i] >= 0 and point not in seen[i]:
+                    seen[i].add(point)
+                    continue
+                if n_used[i] < len(candidates[i]):
+                    origin[i] = candidates[i][n_used[i]]
+                    n_used[i] += 1
+                else:
+                    origin[i] = problem.draw(rngs[i])[0]
+                moved[i] = 0
+                seen[i] = {moved[i].tobytes()}
+                event[i, t + 1] = Event.RESTART
+                action[i, t + 1] = -1
+            count = moved
+            x[walking, t + 1] = problem.at(origin[walking], count[walking])
+
+        misfits = problem.misfit(y, z)
+        return [
+            Fit.from_trace(
+                problem,
+                Trace(
+                    x[i, :k].copy(),
+                    y[i, :k].copy(),
+                    misfits[i, :k].copy(),
+                    event[i, :k].copy(),
+                    action[i, :k].copy(),
+                    state[i, :k].copy(),
+                ),
+                reason[i],
+            )
+            for i, k in enumerate(n_runs)
+        ]
+
+    def _choose(self, state: IntArray, rngs: Sequence[np.random.Generator]) -> IntArray:
+        """Action of each walk."""
+        if self.deterministic:
+            return self.policy.greedy[state]
+        return self.policy.sample(state, np.array([rng.random() for rng in rngs]))
+
+    def save(self, path: Path) -> None:
+        """Write the agent as a folder of plain arrays and JSON, whole or not at all.
+
+        Raises
+        ------
+        FileExistsError
+            If the path exists.
+        """
+        path = Path(path)
+        if path.exists():
+            raise FileExistsError(f"{path} exists; choose another place for the agent")
+        arrays = {
+            "states/centroids": self.states.centroids,
+            "mdp/start": self.mdp.start,
+            "mdp/successor": self.mdp.successor,
+            "mdp/counts": self.mdp.counts,
+            "policy/q": self.policy.q,
+            "policy/v": self.policy.v,
+            "policy/residuals": self.policy.residuals,
+        }
+        if self.initializer is not None:
+            for name, values in self.initializer.to_arrays().items():
+                arrays[f"initializer/{name}"] = values
+        description = {
+            "format": FORMAT,
+            "problem": self.problem.describe(),
+            "squared": self.states.squared,
+            "discount": self.mdp.discount,
+            "epsilon": self.policy.epsilon,
+            "deterministic": self.deterministic,
+            "restart": self.restart,
+            "initializer": self.initializer is not None,
+        }
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        try:
+            write_arrays(temporary / "arrays.npz", arrays)
+            write_json(temporary / "vito.json", description)
+            temporary.chmod(0o755)
+            temporary.rename(path)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+    @classmethod
+    def load(cls, path: Path, problem: Problem) -> Vito:
+        """Read an agent written by `save`; the problem must be the one it learned.
+
+        Raises
+        ------
+        ValueError
+            If the format is unknown or the problem differs.
+        """
+        path = Path(path)
+        description = json.loads((path / "vito.json").read_text(encoding="utf-8"))
+        if description.get("format") != FORMAT:
+            raise ValueError(
+                f"{path}: format is {description.get('format')!r}, expected {FORMAT}"
+            )
+        learned, given = description["problem"], json.loads(json.dumps(problem.describe()))
+        for name in given:
+            if learned.get(name) != given[name]:
+                raise ValueError(
+                    f"{path}: the agent learned another problem: {name} is "
+                    f"{learned.get(name)}, the problem given has {given[name]}"
+                )
+        arrays = read_arrays(path / "arrays.npz")
+        states = StateSpace(arrays["states/centroids"], problem.tolerance, description["squared"])
+        initializer = None
+        if description["initializer"]:
+            prefix = "initializer/"
+            initializer = Initializer.from_arrays(
+                {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)},
+                problem,
+            )
+        return cls(
+            problem,
+            states,
+            MDP(
+                arrays["mdp/start"],
+                arrays["mdp/successor"],
+                arrays["mdp/counts"],
+                states.n_states,
+                problem.n_actions,
+                description["discount"],
+            ),
+            Policy(
+                arrays["policy/q"],
+                arrays["policy/v"],
+                description["epsilon"],
+                arrays["policy/residuals"],
+            ),
+            initializer,
+            description["deterministic"],
+            description["restart"],
+        )
+
+
+def n_states_at_most(problem: Problem, walks: Trajectories) -> int:
+    """Largest number of states that these walks allow: inserted ones and distinct misfits."""
+    c = outside(walks.misfits(problem)[walks.counted], problem.tolerance)
+    return 2 * problem.n_objectives + 1 + len(np.unique(c, axis=0))

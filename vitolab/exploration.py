@@ -1,0 +1,140 @@
+"""Random walks through parameter space, from which an agent learns (section 2.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from vitolab.files import WalkCache, digest, stream
+from vitolab.problem import Patient, Problem
+from vitolab.trajectories import Trajectories
+
+
+def explore(
+    problem: Problem,
+    patients: Sequence[Patient],
+    n_episodes: int = 10,
+    n_steps: int = 100,
+    seed: int = 0,
+    n_jobs: int = 1,
+    cache: Path | None = None,
+) -> Trajectories:
+    """Walk at random through Ω with the models of many patients.
+
+    Every episode starts uniformly in Ω and takes actions drawn uniformly (section 2.3).
+    After a failed run the walk goes on from a fresh start. The walks of one patient advance
+    in lock-step: one call of ``simulate`` per step.
+
+    Parameters
+    ----------
+    problem : Problem
+    patients : sequence of Patient
+        Their measurements are not used for walking, only kept for learning.
+    n_episodes : int
+        Episodes per patient; more of them extend the same sequence.
+    n_steps : int
+        Transitions per episode.
+    seed : int
+    n_jobs : int
+        Patients explored at the same time, in threads unless joblib is configured otherwise.
+    cache : Path, optional
+        Folder in which walks are kept and looked up.
+
+    Returns
+    -------
+    Trajectories
+
+    Raises
+    ------
+    ValueError
+        If there is no patient, two share a name, or a size is below one.
+    """
+    if not patients:
+        raise ValueError("explore: patients is empty, expected at least one")
+    names = tuple(patient.name for patient in patients)
+    if len(set(names)) < len(names):
+        raise ValueError("explore: two patients have the same name")
+    if n_episodes < 1 or n_steps < 1:
+        raise ValueError(
+            f"explore: {n_episodes} episodes of {n_steps} steps, expected at least one of each"
+        )
+    z = np.array([problem.measured(patient) for patient in patients])
+    work = delayed(_stored_walks)
+    walks = Parallel(n_jobs=n_jobs, prefer="threads")(
+        work(problem, patient, n_episodes, n_steps, seed, cache) for patient in patients
+    )
+    n = len(patients) * n_episodes
+    return Trajectories(
+        patients=names,
+        z=z,
+        patient=np.repeat(np.arange(len(patients)), n_episodes),
+        x=np.concatenate([walk["x"] for walk in walks]),
+        y=np.concatenate([walk["y"] for walk in walks]),
+        action=np.concatenate([walk["action"] for walk in walks]),
+        length=np.full(n, n_steps),
+    )
+
+
+def _stored_walks(
+    problem: Problem,
+    patient: Patient,
+    n_episodes: int,
+    n_steps: int,
+    seed: int,
+    cache: Path | None,
+) -> dict[str, NDArray[Any]]:
+    """Walks of one patient: those in the cache, and the further ones that are asked for."""
+    if cache is None:
+        return _walks(problem, patient, range(n_episodes), n_steps, seed)
+    store = WalkCache(cache)
+    problem_key = digest(
+        problem.name,
+        problem.version,
+        problem.lower,
+        problem.upper,
+        problem.step,
+        problem.multipliers,
+        problem.border,
+        n_steps,
+        seed,
+    )
+    patient_key = digest(patient.name, patient.data)
+    known = store.load(problem_key, patient_key)
+    n_known = 0 if known is None else len(known["x"])
+    if n_known < n_episodes:
+        walks = _walks(problem, patient, range(n_known, n_episodes), n_steps, seed)
+        if known is not None:
+            walks = {name: np.concatenate([known[name], walks[name]]) for name in walks}
+        store.store(problem_key, patient_key, walks)
+        known = walks
+    assert known is not None
+    return {name: values[:n_episodes] for name, values in known.items()}
+
+
+def _walks(
+    problem: Problem, patient: Patient, episodes: range, n_steps: int, seed: int
+) -> dict[str, NDArray[Any]]:
+    """Explore some episodes of one patient in lock-step."""
+    streams = [stream("explore", problem.name, seed, patient.name, e) for e in episodes]
+    n = len(streams)
+    start = np.concatenate([problem.draw(rng) for rng in streams])
+    action = np.array([rng.integers(problem.n_actions, size=n_steps) for rng in streams])
+    count = np.zeros((n, problem.n_parameters), dtype=np.int64)
+    x = np.empty((n, n_steps + 1, problem.n_parameters))
+    y = np.empty((n, n_steps + 1, problem.n_objectives))
+    x[:, 0] = start
+    y[:, 0] = problem.simulate(x[:, 0], patient)
+    for t in range(n_steps):
+        count = problem.move(start, count, action[:, t])
+        for i in np.flatnonzero(~np.isfinite(y[:, t]).all(axis=1)):
+            action[i, t] = -1
+            start[i] = problem.draw(streams[i])[0]
+            count[i] = 0
+        x[:, t + 1] = problem.at(start, count)
+        y[:, t + 1] = problem.simulate(x[:, t + 1], patient)
+    return {"x": x, "y": y, "action": action}

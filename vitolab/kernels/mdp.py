@@ -1,0 +1,154 @@
+"""Inner loops of the decision process: labelling, counting, Bellman backups.
+
+Transitions are kept as counts in compressed rows, one row per (state, action) pair:
+row ``s * n_actions + a`` holds the successor states ``successor[start[row]:start[row + 1]]``
+and how often each was seen. A row without counts stands for the uniform distribution.
+State 0 is success: terminal, of value 0, and the only one reached without punishment.
+"""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def nearest(points, centroids):
+    """Index of the centroid nearest to each point in the Euclidean sense; ties to the first.
+
+    points (n, d), centroids (k, d) -> int32 (n,).
+    """
+    n, d = points.shape
+    k = centroids.shape[0]
+    columns = np.ascontiguousarray(centroids.T)
+    distance = np.empty(k)
+    label = np.empty(n, dtype=np.int32)
+    for i in range(n):
+        # coordinate by coordinate over all centroids: a loop the compiler can vectorise
+        value = points[i, 0]
+        for j in range(k):
+            difference = value - columns[0, j]
+            distance[j] = difference * difference
+        for m in range(1, d):
+            value = points[i, m]
+            for j in range(k):
+                difference = value - columns[m, j]
+                distance[j] += difference * difference
+        best = 0
+        smallest = distance[0]
+        for j in range(1, k):
+            if distance[j] < smallest:
+                smallest = distance[j]
+                best = j
+        label[i] = best
+    return label
+
+
+@njit(cache=True, nogil=True)
+def count(state, action, successor, n_states, n_actions):
+    """Count transitions into compressed rows: (start, successor, count).
+
+    Two stable counting sorts, by successor and then by row: linear time.
+    """
+    n = state.shape[0]
+    by_successor = np.empty(n, dtype=np.int64)
+    position = np.zeros(n_states + 1, dtype=np.int64)
+    for i in range(n):
+        position[successor[i] + 1] += 1
+    for j in range(n_states):
+        position[j + 1] += position[j]
+    for i in range(n):
+        by_successor[position[successor[i]]] = i
+        position[successor[i]] += 1
+
+    n_rows = n_states * n_actions
+    position = np.zeros(n_rows + 1, dtype=np.int64)
+    for i in range(n):
+        position[state[i] * n_actions + action[i] + 1] += 1
+    for j in range(n_rows):
+        position[j + 1] += position[j]
+    end = position.copy()
+    ordered = np.empty(n, dtype=np.int32)
+    for i in by_successor:
+        row = state[i] * n_actions + action[i]
+        ordered[end[row]] = successor[i]
+        end[row] += 1
+
+    start = np.zeros(n_rows + 1, dtype=np.int64)
+    target = np.empty(n, dtype=np.int32)
+    counts = np.empty(n, dtype=np.int64)
+    kept = 0
+    for row in range(n_rows):
+        for i in range(position[row], position[row + 1]):
+            if i > position[row] and ordered[i] == target[kept - 1]:
+                counts[kept - 1] += 1
+            else:
+                target[kept] = ordered[i]
+                counts[kept] = 1
+                kept += 1
+        start[row + 1] = kept
+    return start, target[:kept].copy(), counts[:kept].copy()
+
+
+@njit(cache=True, nogil=True)
+def _worth(v, discount):
+    """What arriving in each state is worth, and the mean of it: reward plus discounted value."""
+    worth = discount * v - 1.0
+    worth[0] = 0.0
+    return worth, worth.mean()
+
+
+@njit(cache=True, nogil=True)
+def _row_value(row, start, successor, probability, worth, uniform):
+    """Expected worth of the successors of one (state, action) row."""
+    if start[row] == start[row + 1]:
+        return uniform
+    total = 0.0
+    for i in range(start[row], start[row + 1]):
+        total += probability[i] * worth[successor[i]]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def action_values(start, successor, probability, n_actions, v, discount):
+    """One backup of every state and action: Q of shape (n_states, n_actions)."""
+    n_states = v.shape[0]
+    worth, uniform = _worth(v, discount)
+    q = np.zeros((n_states, n_actions))
+    for s in range(1, n_states):
+        for a in range(n_actions):
+            row = s * n_actions + a
+            q[s, a] = _row_value(row, start, successor, probability, worth, uniform)
+    return q
+
+
+@njit(cache=True, nogil=True)
+def iterate(start, successor, probability, n_states, n_actions, discount, residual, n_inner, most):
+    """Solve by modified policy iteration; `n_inner` = 0 is value iteration.
+
+    Each round backs up all actions, keeps the greedy ones, and repeats their backup
+    `n_inner` times. Returns v, Q, and the Bellman residual of each round.
+    """
+    v = np.zeros(n_states)
+    greedy = np.zeros(n_states, dtype=np.int64)
+    residuals = np.empty(most)
+    rounds = 0
+    q = np.zeros((n_states, n_actions))
+    while rounds < most:
+        q = action_values(start, successor, probability, n_actions, v, discount)
+        worst = 0.0
+        for s in range(1, n_states):
+            best = 0
+            for a in range(1, n_actions):
+                if q[s, a] > q[s, best]:
+                    best = a
+            greedy[s] = s * n_actions + best
+            worst = max(worst, abs(q[s, best] - v[s]))
+            v[s] = q[s, best]
+        residuals[rounds] = worst
+        rounds += 1
+        if worst < residual:
+            break
+        for _ in range(n_inner):
+            worth, uniform = _worth(v, discount)
+            for s in range(1, n_states):
+                v[s] = _row_value(greedy[s], start, successor, probability, worth, uniform)
+    return v, q, residuals[:rounds].copy()

@@ -1,0 +1,202 @@
+"""The Markov decision process learned from transitions, and its solution (sections 2.1 and 2.5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vitolab.kernels import mdp as kernels
+from vitolab.problem import FloatArray, IntArray
+
+INNER_SWEEPS = 50
+
+
+@dataclass(frozen=True)
+class Policy:
+    """State-action values and the actions they recommend.
+
+    Attributes
+    ----------
+    q : ndarray, shape (n_states, n_actions)
+    v : ndarray, shape (n_states,)
+    epsilon : float
+        Actions whose normalised value is below ε are discarded (section 2.1.3).
+    residuals : ndarray
+        Largest Bellman residual of each round of the solution.
+    """
+
+    q: FloatArray
+    v: FloatArray
+    epsilon: float = 0.8
+    residuals: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def greedy(self) -> IntArray:
+        """Best action of each state, shape (n_states,)."""
+        return np.argmax(self.q, axis=1)
+
+    @cached_property
+    def probabilities(self) -> FloatArray:
+        """Probability of each action in each state, shape (n_states, n_actions).
+
+        Values are normalised to [0, 1] per state, those below ε discarded, and the rest drawn
+        in proportion; where all actions are worth the same, all are equally likely.
+        """
+        lowest = self.q.min(axis=1, keepdims=True)
+        span = self.q.max(axis=1, keepdims=True) - lowest
+        normalised = np.divide(self.q - lowest, span, out=np.ones_like(self.q), where=span > 0)
+        normalised[normalised < self.epsilon] = 0.0
+        return normalised / normalised.sum(axis=1, keepdims=True)
+
+    @cached_property
+    def _cumulative(self) -> FloatArray:
+        """Cumulative probabilities, ending in exactly one at the last candidate."""
+        total = np.cumsum(self.probabilities, axis=1)
+        return np.where(total >= total[:, -1:], 1.0, total)
+
+    def sample(self, state: ArrayLike, uniform: ArrayLike) -> IntArray:
+        """Draw candidate actions.
+
+        Parameters
+        ----------
+        state : array_like of int, shape (n,)
+        uniform : array_like, shape (n,)
+            Random numbers in [0, 1).
+
+        Returns
+        -------
+        ndarray of int, shape (n,)
+        """
+        below = self._cumulative[np.asarray(state)] <= np.asarray(uniform)[:, np.newaxis]
+        action: IntArray = below.sum(axis=1)
+        return action
+
+
+@dataclass(frozen=True)
+class MDP:
+    """Transition counts in compressed rows, one row per (state, action) pair.
+
+    Attributes
+    ----------
+    start : ndarray of int, shape (n_states * n_actions + 1,)
+        Row ``s * n_actions + a`` is ``start[row]:start[row + 1]``; an empty row stands for the
+        uniform distribution over all states (section 2.5).
+    successor, counts : ndarray of int
+        Successor states and how often they were seen.
+    n_states, n_actions : int
+    discount : float
+    """
+
+    start: NDArray[np.int64]
+    successor: NDArray[np.int32]
+    counts: NDArray[np.int64]
+    n_states: int
+    n_actions: int
+    discount: float = 0.99
+
+    @classmethod
+    def count(
+        cls,
+        state: ArrayLike,
+        action: ArrayLike,
+        successor: ArrayLike,
+        n_states: int,
+        n_actions: int,
+        discount: float = 0.99,
+    ) -> MDP:
+        """Count observed transitions.
+
+        Parameters
+        ----------
+        state, action, successor : array_like of int, shape (n,)
+        n_states, n_actions : int
+        discount : float
+            γ, the paper's 0.99 by default.
+
+        Raises
+        ------
+        ValueError
+            If an index is out of range, the lengths differ, or the discount is not in [0, 1).
+        """
+        s, a, t = (np.asarray(v, dtype=np.int64) for v in (state, action, successor))
+        if not (s.shape == a.shape == t.shape and s.ndim == 1):
+            raise ValueError("MDP: state, action and successor must be of one length")
+        for name, values, n in (
+            ("state", s, n_states),
+            ("action", a, n_actions),
+            ("successor", t, n_states),
+        ):
+            if values.size and not 0 <= values.min() <= values.max() < n:
+                raise ValueError(f"MDP: {name} must lie in [0, {n})")
+        if not 0 <= discount < 1:
+            raise ValueError(f"MDP: discount is {discount}, expected in [0, 1)")
+        counted = kernels.count(s, a, t, n_states, n_actions)
+        return cls(*counted, n_states, n_actions, discount)
+
+    @property
+    def visits(self) -> IntArray:
+        """Times each action was seen in each state, shape (n_states, n_actions)."""
+        cumulative = np.concatenate([[0], np.cumsum(self.counts)])
+        visits: IntArray = cumulative[self.start[1:]] - cumulative[self.start[:-1]]
+        return visits.reshape(self.n_states, self.n_actions)
+
+    @cached_property
+    def probability(self) -> FloatArray:
+        """Probability of each stored successor given its row, same shape as `counts`."""
+        row_total = np.repeat(self.visits.ravel(), np.diff(self.start))
+        return self.counts / row_total
+
+    def action_values(self, v: FloatArray) -> FloatArray:
+        """One Bellman backup of v: Q of shape (n_states, n_actions), 0 in the success state."""
+        q: Any = kernels.action_values(
+            self.start, self.successor, self.probability, self.n_actions, v, self.discount
+        )
+        return np.asarray(q)
+
+    def solve(
+        self,
+        method: Literal["policy-iteration", "value-iteration"] = "policy-iteration",
+        *,
+        residual: float = 1e-8,
+        max_rounds: int = 10_000,
+        epsilon: float = 0.8,
+    ) -> Policy:
+        """Solve for the values of optimal behaviour.
+
+        Parameters
+        ----------
+        method : {"policy-iteration", "value-iteration"}
+            Modified policy iteration (the default, fewer sweeps) or the paper's value iteration.
+        residual : float
+            Largest Bellman residual to end with.
+        max_rounds : int
+        epsilon : float
+            Threshold of the stochastic policy.
+
+        Raises
+        ------
+        RuntimeError
+            If the residual is not reached.
+        """
+        n_inner = {"policy-iteration": INNER_SWEEPS, "value-iteration": 0}[method]
+        v, q, residuals = kernels.iterate(
+            self.start,
+            self.successor,
+            self.probability,
+            self.n_states,
+            self.n_actions,
+            self.discount,
+            residual,
+            n_inner,
+            max_rounds,
+        )
+        if residuals[-1] >= residual:
+            raise RuntimeError(
+                f"MDP: Bellman residual is {residuals[-1]:.2g} after {max_rounds} rounds, "
+                f"expected below {residual:g}"
+            )
+        return Policy(q, v, epsilon, residuals)

@@ -1,0 +1,359 @@
+"""What is personalised: parameters, objectives, a patient, and the model between them.
+
+The paper's letters: a model :math:`f` maps parameters :math:`x` to outputs :math:`y`;
+with a patient's measurements :math:`z` the misfit is :math:`c = y - z`, and a patient
+is personalised when :math:`|c_i| < \\psi_i` for every objective (section 2.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+Border = Literal["clip", "reject", "free"]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of the model.
+
+    Attributes
+    ----------
+    name, label, unit : str
+        Identifier, text for axes, unit as printed.
+    lower, upper, default : float
+        Domain and the value used where the parameter is not personalised.
+    step : float
+        Reference value δ of the actions (section 2.2.2).
+    scale : {"linear", "log"}
+        Whether the parameter acts by difference or by ratio.
+
+    Raises
+    ------
+    ValueError
+        If the domain is empty, the default lies outside it, or the step is not positive.
+    """
+
+    name: str
+    label: str
+    unit: str
+    lower: float
+    upper: float
+    default: float
+    step: float
+    scale: Literal["linear", "log"] = "linear"
+
+    def __post_init__(self) -> None:
+        if not all(np.isfinite([self.lower, self.upper, self.default, self.step])):
+            raise ValueError(f"parameter {self.name!r}: bounds, default and step must be finite")
+        if not self.lower < self.upper:
+            raise ValueError(
+                f"parameter {self.name!r}: lower is {self.lower:g}, expected less than "
+                f"upper {self.upper:g}"
+            )
+        if not self.lower <= self.default <= self.upper:
+            raise ValueError(
+                f"parameter {self.name!r}: default is {self.default:g}, expected within "
+                f"[{self.lower:g}, {self.upper:g}]"
+            )
+        if self.step <= 0:
+            raise ValueError(f"parameter {self.name!r}: step is {self.step:g}, expected above 0")
+        if self.scale == "log" and self.lower <= 0:
+            raise ValueError(
+                f"parameter {self.name!r}: lower is {self.lower:g}, expected above 0 on a log scale"
+            )
+
+
+@dataclass(frozen=True)
+class Objective:
+    """One output of the model that is to match a measurement.
+
+    Attributes
+    ----------
+    name, label, unit : str
+        Identifier, text for axes, unit as printed.
+    tolerance : float
+        Largest acceptable misfit ψ.
+    kind : {"difference", "angle"}
+        ``angle`` wraps the misfit to (-180, 180] degrees.
+
+    Raises
+    ------
+    ValueError
+        If the tolerance is not a positive number.
+    """
+
+    name: str
+    label: str
+    unit: str
+    tolerance: float
+    kind: Literal["difference", "angle"] = "difference"
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.tolerance) and self.tolerance > 0):
+            raise ValueError(
+                f"objective {self.name!r}: tolerance is {self.tolerance:g}, expected above 0"
+            )
+
+
+@dataclass(frozen=True)
+class Patient:
+    """Measurements of one patient, by objective name, and what the model needs to know of them.
+
+    Attributes
+    ----------
+    name : str
+    measurements : mapping of str to float
+        Measured value of each objective, in the objective's unit.
+    data : mapping of str to number, text or list of these
+        What ``simulate`` needs of the patient (heart rate, anatomy, α).
+
+    Raises
+    ------
+    ValueError
+        If the name is empty or a measurement is not a finite number.
+    """
+
+    name: str
+    measurements: Mapping[str, float]
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ValueError("patient: name is empty")
+        for key, value in self.measurements.items():
+            if not np.isfinite(value):
+                raise ValueError(
+                    f"patient {self.name!r}: {key} is {value}, expected a finite number"
+                )
+        object.__setattr__(self, "measurements", MappingProxyType(dict(self.measurements)))
+        object.__setattr__(self, "data", MappingProxyType(dict(self.data)))
+
+
+Simulate = Callable[[FloatArray, Patient], FloatArray]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A model, the parameters to find, the objectives to meet and the actions allowed.
+
+    Attributes
+    ----------
+    name : str
+    version : str
+        Changes whenever ``simulate`` would answer differently; keys the walk cache.
+    parameters : tuple of Parameter
+    objectives : tuple of Objective
+    simulate : callable
+        ``simulate(x, patient) -> y`` with x ``(n, n_parameters)`` and y ``(n, n_objectives)``;
+        a row of y that is not finite is a failed run.
+    multipliers : tuple of int
+        Multiples of each parameter's step that one action may take, either sign.
+    border : {"clip", "reject", "free"}
+        What happens to a move that leaves the domain Ω: it ends on the border, it is not
+        made, or it leaves.
+
+    Raises
+    ------
+    ValueError
+        If a field is empty, a name occurs twice, or a multiplier is not a positive whole number.
+    """
+
+    name: str
+    version: str
+    parameters: tuple[Parameter, ...]
+    objectives: tuple[Objective, ...]
+    simulate: Simulate
+    multipliers: tuple[int, ...] = (1, 10, 100)
+    border: Border = "clip"
+
+    def __post_init__(self) -> None:
+        for what in ("parameters", "objectives", "multipliers"):
+            if not getattr(self, what):
+                raise ValueError(f"problem {self.name!r}: {what} is empty")
+        names = [p.name for p in self.parameters] + [o.name for o in self.objectives]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"problem {self.name!r}: the name {name!r} occurs twice")
+        ordered = tuple(sorted(set(self.multipliers)))
+        if ordered != tuple(self.multipliers) or any(m < 1 or m != int(m) for m in ordered):
+            raise ValueError(
+                f"problem {self.name!r}: multipliers are {self.multipliers}, expected rising "
+                "positive whole numbers"
+            )
+        if self.border not in ("clip", "reject", "free"):
+            raise ValueError(
+                f"problem {self.name!r}: border is {self.border!r}, expected clip, reject or free"
+            )
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of parameters."""
+        return len(self.parameters)
+
+    @property
+    def n_objectives(self) -> int:
+        """Number of objectives."""
+        return len(self.objectives)
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions: both signs of each multiplier for each parameter."""
+        return 2 * len(self.multipliers) * self.n_parameters
+
+    @property
+    def lower(self) -> FloatArray:
+        """Lower bounds of Ω, shape (n_parameters,)."""
+        return np.array([p.lower for p in self.parameters])
+
+    @property
+    def upper(self) -> FloatArray:
+        """Upper bounds of Ω, shape (n_parameters,)."""
+        return np.array([p.upper for p in self.parameters])
+
+    @property
+    def default(self) -> FloatArray:
+        """Default parameters, shape (n_parameters,)."""
+        return np.array([p.default for p in self.parameters])
+
+    @property
+    def step(self) -> FloatArray:
+        """Reference values δ, shape (n_parameters,)."""
+        return np.array([p.step for p in self.parameters])
+
+    @property
+    def tolerance(self) -> FloatArray:
+        """Largest acceptable misfits ψ, shape (n_objectives,)."""
+        return np.array([o.tolerance for o in self.objectives])
+
+    @property
+    def angular(self) -> BoolArray:
+        """Which objectives are angles, shape (n_objectives,)."""
+        return np.array([o.kind == "angle" for o in self.objectives])
+
+    @property
+    def actions(self) -> IntArray:
+        """Steps that each action adds to each parameter, shape (n_actions, n_parameters).
+
+        Parameter by parameter, from the largest decrement to the largest increment.
+        """
+        multiples = [-m for m in reversed(self.multipliers)] + list(self.multipliers)
+        actions = np.zeros((self.n_actions, self.n_parameters), dtype=np.int64)
+        for i in range(self.n_parameters):
+            rows = slice(i * len(multiples), (i + 1) * len(multiples))
+            actions[rows, i] = multiples
+        return actions
+
+    def describe(self) -> dict[str, Any]:
+        """Everything but ``simulate``, as plain data."""
+        return {
+            "name": self.name,
+            "version": self.version,
+            "border": self.border,
+            "multipliers": list(self.multipliers),
+            "parameters": [asdict(p) for p in self.parameters],
+            "objectives": [asdict(o) for o in self.objectives],
+        }
+
+    def describe_action(self, action: int) -> str:
+        """Say what an action does, e.g. ``aortic compliance +10 steps``."""
+        steps = self.actions[action]
+        i = int(np.flatnonzero(steps)[0])
+        plural = "" if abs(steps[i]) == 1 else "s"
+        return f"{self.parameters[i].label} {steps[i]:+d} step{plural}"
+
+    def measured(self, patient: Patient) -> FloatArray:
+        """Measurements z in the order of the objectives, shape (n_objectives,).
+
+        Raises
+        ------
+        ValueError
+            If a measurement is missing.
+        """
+        missing = [o.name for o in self.objectives if o.name not in patient.measurements]
+        if missing:
+            raise ValueError(
+                f"patient {patient.name!r}: {missing[0]} is not measured, expected by "
+                f"problem {self.name!r}"
+            )
+        return np.array([float(patient.measurements[o.name]) for o in self.objectives])
+
+    def misfit(self, y: ArrayLike, z: ArrayLike) -> FloatArray:
+        """Misfit c = y - z, angles wrapped to (-180, 180]; shapes broadcast.
+
+        Parameters
+        ----------
+        y : array_like, shape (..., n_objectives)
+        z : array_like, shape (..., n_objectives)
+
+        Returns
+        -------
+        ndarray, shape (..., n_objectives)
+        """
+        c = np.asarray(y, dtype=np.float64) - np.asarray(z, dtype=np.float64)
+        angular = self.angular
+        if angular.any():
+            c[..., angular] = 180.0 - np.mod(180.0 - c[..., angular], 360.0)
+        return c
+
+    def is_solved(self, c: ArrayLike) -> BoolArray:
+        """Whether every misfit is within its tolerance; NaN is never solved.
+
+        Parameters
+        ----------
+        c : array_like, shape (..., n_objectives)
+
+        Returns
+        -------
+        ndarray of bool, shape (...)
+        """
+        solved: BoolArray = np.all(np.abs(np.asarray(c)) < self.tolerance, axis=-1)
+        return solved
+
+    def draw(self, rng: np.random.Generator, n: int = 1) -> FloatArray:
+        """Draw parameters uniformly in Ω, shape (n, n_parameters)."""
+        return rng.uniform(self.lower, self.upper, size=(n, self.n_parameters))
+
+    # Walks move on a grid of whole steps around their start, so that a parameter vector
+    # that recurs is recognised exactly, however long the walk.
+
+    def move(self, start: FloatArray, count: IntArray, action: ArrayLike) -> IntArray:
+        """Number of steps from the start after an action; see `at`.
+
+        Parameters
+        ----------
+        start : ndarray, shape (n, n_parameters)
+            Where each walk started.
+        count : ndarray of int, shape (n, n_parameters)
+            Steps from the start so far.
+        action : array_like of int, shape (n,)
+
+        Returns
+        -------
+        ndarray of int, shape (n, n_parameters)
+            Under ``clip`` the count ends at the first grid point on or beyond the border.
+        """
+        moved: IntArray = count + self.actions[np.asarray(action)]
+        if self.border == "free":
+            return moved
+        lowest = (self.lower - start) / self.step
+        highest = (self.upper - start) / self.step
+        if self.border == "clip":
+            first = np.floor(lowest + 1e-9).astype(np.int64)
+            last = np.ceil(highest - 1e-9).astype(np.int64)
+            return np.clip(moved, first, last)
+        inside = np.all((moved >= lowest - 1e-9) & (moved <= highest + 1e-9), axis=-1)
+        return np.where(inside[..., np.newaxis], moved, count)
+
+    def at(self, start: FloatArray, count: IntArray) -> FloatArray:
+        """Parameters that lie `count` steps from the start, shape (n, n_parameters)."""
+        x: FloatArray = start + count * self.step
+        return x if self.border == "free" else np.clip(x, self.lower, self.upper)

@@ -1,0 +1,201 @@
+"""Optimisers that a user would take instead, behind one evaluation counter and stop rule.
+
+All methods see the same forward model, domain and tolerances, count every forward run the
+same way and stop at the first one that is within all tolerances. Parameters are scaled to
+the unit cube of Ω.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import least_squares, minimize
+
+from vitolab.files import stream
+from vitolab.problem import FloatArray, Patient, Problem
+from vitolab.trajectories import Event, Fit, StopReason, Trace
+
+
+class _EndedError(Exception):
+    """Leaves an optimiser: solved, or no forward runs left."""
+
+    def __init__(self, reason: StopReason) -> None:
+        super().__init__(reason.sentence)
+        self.reason = reason
+
+
+class _FailedRunError(Exception):
+    """Leaves an optimiser that cannot take a failed run."""
+
+
+class _Counter:
+    """Runs the model for an optimiser, records every run and enforces the stop rule."""
+
+    def __init__(self, problem: Problem, patient: Patient, max_runs: int) -> None:
+        if max_runs < 1:
+            raise ValueError(f"max_runs is {max_runs}, expected at least 1")
+        self.problem, self.patient, self.max_runs = problem, patient, max_runs
+        self.z = problem.measured(patient)
+        self.x: list[FloatArray] = []
+        self.y: list[FloatArray] = []
+        self.event: list[Event] = []
+        self.next_event = Event.START
+
+    def misfit(self, unit: FloatArray) -> FloatArray:
+        """Misfit at a point of the unit cube; NaN where the run failed."""
+        if len(self.x) == self.max_runs:
+            raise _EndedError(StopReason.BUDGET)
+        x = self.problem.lower + unit * (self.problem.upper - self.problem.lower)
+        x = np.clip(x, self.problem.lower, self.problem.upper)
+        y = self.problem.simulate(x[np.newaxis], self.patient)[0]
+        self.x.append(x)
+        self.y.append(y)
+        self.event.append(self.next_event)
+        self.next_event = Event.STEP
+        c = self.problem.misfit(y, self.z)
+        if self.problem.is_solved(c):
+            raise _EndedError(StopReason.SOLVED)
+        return c
+
+    def fit(self, reason: StopReason) -> Fit:
+        """Outcome so far."""
+        y = np.array(self.y)
+        nothing = np.full(len(y), -1)
+        trace = Trace(
+            np.array(self.x),
+            y,
+            self.problem.misfit(y, self.z),
+            np.array(self.event, dtype=np.int64),
+            nothing,
+            nothing,
+        )
+        return Fit.from_trace(self.problem, trace, reason)
+
+
+@dataclass(frozen=True)
+class NelderMead:
+    """The paper's simplex method (section 3.3.3; Lagarias et al. 1998).
+
+    Attributes
+    ----------
+    problem : Problem
+    weighted : bool
+        Minimise the misfit in the paper's distance, squares divided by ψ; without it the plain
+        sum of squares, as the paper compares.
+    """
+
+    problem: Problem
+    weighted: bool = True
+
+    def personalize(self, patient: Patient, *, max_runs: int = 100, seed: int = 0) -> Fit:
+        """Personalise one patient from a start drawn uniformly in Ω."""
+        start = _first_start(self.problem, patient, seed)
+        return self.personalize_from(patient, start, max_runs=max_runs, seed=seed)[0]
+
+    def personalize_from(
+        self, patient: Patient, starts: FloatArray, *, max_runs: int = 100, seed: int = 0
+    ) -> list[Fit]:
+        """Personalise one patient from given starts, shape (n, n_parameters)."""
+        return [self._fit(patient, start, max_runs) for start in starts]
+
+    def _fit(self, patient: Patient, start: FloatArray, max_runs: int) -> Fit:
+        """Run one simplex."""
+        counter = _Counter(self.problem, patient, max_runs)
+        weight = 1.0 / self.problem.tolerance if self.weighted else 1.0
+
+        def objective(unit: FloatArray) -> float:
+            value = float(np.sum(counter.misfit(unit) ** 2 * weight))
+            # a failed run is worse than any other
+            return value if np.isfinite(value) else np.inf
+
+        try:
+            with np.errstate(invalid="ignore"):
+                minimize(
+                    objective,
+                    _unit(self.problem, start),
+                    method="Nelder-Mead",
+                    bounds=[(0.0, 1.0)] * self.problem.n_parameters,
+                    options={"maxfev": max_runs + 1, "maxiter": max_runs + 1, "xatol": 1e-6},
+                )
+        except _EndedError as ended:
+            return counter.fit(ended.reason)
+        return counter.fit(StopReason.STALLED)
+
+
+@dataclass(frozen=True)
+class LeastSquares:
+    """Trust-region least squares with finite differences (``scipy.optimize.least_squares``).
+
+    Attributes
+    ----------
+    problem : Problem
+    multistart : bool
+        Start again uniformly in Ω, within the same budget, when the solver ends unsolved.
+    """
+
+    problem: Problem
+    multistart: bool = False
+
+    def personalize(self, patient: Patient, *, max_runs: int = 100, seed: int = 0) -> Fit:
+        """Personalise one patient from a start drawn uniformly in Ω."""
+        start = _first_start(self.problem, patient, seed)
+        return self.personalize_from(patient, start, max_runs=max_runs, seed=seed)[0]
+
+    def personalize_from(
+        self, patient: Patient, starts: FloatArray, *, max_runs: int = 100, seed: int = 0
+    ) -> list[Fit]:
+        """Personalise one patient from given starts, shape (n, n_parameters)."""
+        return [
+            self._fit(
+                patient,
+                start,
+                max_runs,
+                stream("least-squares", self.problem.name, seed, patient.name, i),
+            )
+            for i, start in enumerate(starts)
+        ]
+
+    def _fit(
+        self, patient: Patient, start: FloatArray, max_runs: int, rng: np.random.Generator
+    ) -> Fit:
+        """Run the solver, again and again if it may."""
+        counter = _Counter(self.problem, patient, max_runs)
+
+        def residuals(shifted: FloatArray) -> FloatArray:
+            c = counter.misfit(shifted - 1.0)
+            if not np.isfinite(c).all():
+                raise _FailedRunError
+            return c / self.problem.tolerance
+
+        while True:
+            reason = StopReason.STALLED
+            try:
+                # In [1, 2] a relative difference step is an absolute one: 0.1 to 0.2 % of Ω,
+                # well above the noise that event location leaves in a simulator's outputs.
+                least_squares(
+                    residuals,
+                    1.0 + _unit(self.problem, start),
+                    bounds=(1.0, 2.0),
+                    method="trf",
+                    diff_step=1e-3,
+                )
+            except _EndedError as ended:
+                return counter.fit(ended.reason)
+            except _FailedRunError:
+                reason = StopReason.FAILED
+            if not self.multistart:
+                return counter.fit(reason)
+            start = self.problem.draw(rng)[0]
+            counter.next_event = Event.RESTART
+
+
+def _first_start(problem: Problem, patient: Patient, seed: int) -> FloatArray:
+    """Uniform start that all methods share for one patient and seed, shape (1, n_parameters)."""
+    return problem.draw(stream("start", problem.name, seed, patient.name))
+
+
+def _unit(problem: Problem, x: FloatArray) -> FloatArray:
+    """Coordinates of x in the unit cube."""
+    unit: FloatArray = (x - problem.lower) / (problem.upper - problem.lower)
+    return np.clip(unit, 0.0, 1.0)

@@ -1,0 +1,253 @@
+"""Walks through parameter space, explored or personalised, and the outcome of one personalisation."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from vitolab.problem import BoolArray, FloatArray, IntArray, Patient, Problem
+
+
+@dataclass(frozen=True)
+class Trajectories:
+    """Walks of many patients, in the order of their patients.
+
+    Attributes
+    ----------
+    patients : tuple of str
+        Names of the patients that `patient` points to.
+    z : ndarray, shape (n_patients, n_objectives)
+        Measurements of those patients.
+    patient : ndarray of int, shape (n,)
+        Which patient each walk belongs to, rising.
+    x : ndarray, shape (n, T + 1, n_parameters)
+    y : ndarray, shape (n, T + 1, n_objectives)
+        Outputs; a row that is not finite is a failed run.
+    action : ndarray of int, shape (n, T)
+        Action between consecutive points; -1 is a jump to a fresh start, or padding.
+    length : ndarray of int, shape (n,)
+        Number of steps of each walk that count; the rest is padding.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit together.
+    """
+
+    patients: tuple[str, ...]
+    z: FloatArray
+    patient: IntArray
+    x: FloatArray
+    y: FloatArray
+    action: IntArray
+    length: IntArray
+
+    def __post_init__(self) -> None:
+        n, points = self.x.shape[:2]
+        shapes = {
+            "z": (self.z.shape[0], len(self.patients)),
+            "patient": (self.patient.shape, (n,)),
+            "y": (self.y.shape[:2], (n, points)),
+            "action": (self.action.shape, (n, points - 1)),
+            "length": (self.length.shape, (n,)),
+        }
+        for name, (found, expected) in shapes.items():
+            if found != expected:
+                raise ValueError(f"trajectories: {name} has shape {found}, expected {expected}")
+        if n and (np.any(np.diff(self.patient) < 0) or self.patient.max() >= len(self.patients)):
+            raise ValueError("trajectories: patient must rise and point into patients")
+
+    @property
+    def n_samples(self) -> IntArray:
+        """Transitions of each patient, shape (n_patients,)."""
+        total = np.bincount(self.patient, weights=self.length, minlength=len(self.patients))
+        return total.astype(np.int64)
+
+    def select(self, names: Sequence[str]) -> Trajectories:
+        """Walks of the named patients only, in the order of this set."""
+        unknown = [name for name in names if name not in self.patients]
+        if unknown:
+            raise ValueError(f"trajectories: no walks of patient {unknown[0]!r}")
+        keep = [i for i, name in enumerate(self.patients) if name in set(names)]
+        position = np.full(len(self.patients), -1)
+        position[keep] = np.arange(len(keep))
+        rows = position[self.patient] >= 0
+        return Trajectories(
+            patients=tuple(self.patients[i] for i in keep),
+            z=self.z[keep],
+            patient=position[self.patient[rows]],
+            x=self.x[rows],
+            y=self.y[rows],
+            action=self.action[rows],
+            length=self.length[rows],
+        )
+
+    def without(self, name: str) -> Trajectories:
+        """All walks but those of one patient (leave-one-out)."""
+        return self.select([other for other in self.patients if other != name])
+
+    def first(self, n_samples: int) -> Trajectories:
+        """First `n_samples` transitions of each patient.
+
+        Raises
+        ------
+        ValueError
+            If a patient has fewer.
+        """
+        if np.any(self.n_samples < n_samples):
+            worst = int(np.argmin(self.n_samples))
+            raise ValueError(
+                f"trajectories: patient {self.patients[worst]!r} has "
+                f"{self.n_samples[worst]} samples, expected at least {n_samples}"
+            )
+        # transitions of the same patient that come before each walk
+        before = np.cumsum(self.length) - self.length
+        first_walk = np.searchsorted(self.patient, np.arange(len(self.patients)))
+        before = before - before[first_walk][self.patient]
+        length = np.clip(n_samples - before, 0, self.length)
+        rows = length > 0
+        longest = int(length.max()) if rows.any() else 0
+        return replace(
+            self,
+            patient=self.patient[rows],
+            x=self.x[rows, : longest + 1],
+            y=self.y[rows, : longest + 1],
+            action=self.action[rows, :longest],
+            length=length[rows],
+        )
+
+    def misfits(self, problem: Problem) -> FloatArray:
+        """Misfits of all points to the measurements of their patient, shape (n, T + 1, n_objectives)."""
+        return problem.misfit(self.y, self.z[self.patient][:, np.newaxis])
+
+    @property
+    def counted(self) -> BoolArray:
+        """Which points are forward runs that count and did not fail, shape (n, T + 1)."""
+        within = np.arange(self.x.shape[1]) <= self.length[:, np.newaxis]
+        counted: BoolArray = within & np.isfinite(self.y).all(axis=-1)
+        return counted
+
+    @property
+    def transitions(self) -> BoolArray:
+        """Which steps are transitions to learn from, shape (n, T): no jump, no failed run."""
+        counted = self.counted
+        kept: BoolArray = (self.action >= 0) & counted[:, :-1] & counted[:, 1:]
+        return kept
+
+
+class StopReason(enum.StrEnum):
+    """Why a personalisation ended."""
+
+    SOLVED = "solved"
+    BUDGET = "budget"
+    STALLED = "stalled"
+    FAILED = "failed"
+
+    @property
+    def sentence(self) -> str:
+        """The reason in words."""
+        return {
+            StopReason.SOLVED: "Every misfit is within its tolerance.",
+            StopReason.BUDGET: "The largest number of forward runs was reached.",
+            StopReason.STALLED: "The optimiser ended by its own tolerance without a solution.",
+            StopReason.FAILED: "The method cannot go on after a failed forward run.",
+        }[self]
+
+
+class Event(enum.IntEnum):
+    """What led to a forward run."""
+
+    START = 0
+    STEP = 1
+    RESTART = 2
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One row per forward run of a personalisation.
+
+    Attributes
+    ----------
+    x : ndarray, shape (n_runs, n_parameters)
+    y : ndarray, shape (n_runs, n_objectives)
+        Not finite where the run failed.
+    misfits : ndarray, shape (n_runs, n_objectives)
+    event : ndarray of Event, shape (n_runs,)
+    action : ndarray of int, shape (n_runs,)
+        Action that led to the run; -1 at a start, and for methods without actions.
+    state : ndarray of int, shape (n_runs,)
+        State found by the run; -1 where it failed, and for methods without states.
+    """
+
+    x: FloatArray
+    y: FloatArray
+    misfits: FloatArray
+    event: IntArray
+    action: IntArray
+    state: IntArray
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Outcome of one personalisation by any method.
+
+    Attributes
+    ----------
+    solved : bool
+    stop_reason : StopReason
+    n_runs : int
+        Forward runs, every call counted, failed ones too.
+    n_restarts : int
+    x, y, misfits : ndarray
+        Solution, or the run whose worst misfit in tolerances was smallest; NaN outputs if
+        every run failed.
+    last_x : ndarray, shape (n_parameters,)
+        Parameters of the last forward run.
+    trace : Trace
+    """
+
+    solved: bool
+    stop_reason: StopReason
+    n_runs: int
+    n_restarts: int
+    x: FloatArray
+    y: FloatArray
+    misfits: FloatArray
+    last_x: FloatArray
+    trace: Trace
+
+    @classmethod
+    def from_trace(cls, problem: Problem, trace: Trace, stop_reason: StopReason) -> Fit:
+        """Sum up a trace."""
+        worst = np.max(np.abs(trace.misfits) / problem.tolerance, axis=1)
+        solved = stop_reason is StopReason.SOLVED
+        best = len(worst) - 1 if solved else int(np.argmin(np.nan_to_num(worst, nan=np.inf)))
+        return cls(
+            solved=solved,
+            stop_reason=stop_reason,
+            n_runs=len(trace.x),
+            n_restarts=int(np.count_nonzero(trace.event == Event.RESTART)),
+            x=trace.x[best],
+            y=trace.y[best],
+            misfits=trace.misfits[best],
+            last_x=trace.x[-1],
+            trace=trace,
+        )
+
+
+class Personalizer(Protocol):
+    """Whatever personalises: an agent or an optimiser."""
+
+    def personalize(self, patient: Patient, *, max_runs: int, seed: int) -> Fit:
+        """Personalise one patient from a start of the method's own choice."""
+        ...
+
+    def personalize_from(
+        self, patient: Patient, starts: FloatArray, *, max_runs: int, seed: int
+    ) -> list[Fit]:
+        """Personalise one patient from each of the given starts, shape (n, n_parameters)."""
+        ...

@@ -1,0 +1,470 @@
+"""Leave-one-out studies: every method on every patient, in parts that survive an interruption.
+
+A part is one fold: everything that was personalised for one patient with one setting. Parts
+that a run already holds are skipped, so the same call goes on where an earlier one was stopped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from vitolab.agent import Vito, n_states_at_most
+from vitolab.exploration import explore
+from vitolab.files import digest
+from vitolab.problem import FloatArray, Patient, Problem
+from vitolab.reference import LeastSquares, NelderMead
+from vitolab.trajectories import Event, Fit, Personalizer, Trajectories
+
+EPISODE = 100
+
+REFERENCES: dict[str, Callable[[Problem], Personalizer]] = {
+    "nelder-mead": NelderMead,
+    "nelder-mead-unweighted": lambda problem: NelderMead(problem, weighted=False),
+    "least-squares": LeastSquares,
+    "least-squares-multistart": lambda problem: LeastSquares(problem, multistart=True),
+}
+KEYS = ("setup", "patient", "method", "n_states", "n_samples", "repeat", "start")
+
+
+class PartStore(Protocol):
+    """Where finished parts are kept."""
+
+    def has_part(self, key: str) -> bool:
+        """Whether the part is there, whole."""
+        ...
+
+    def write_part(
+        self, key: str, personalizations: pd.DataFrame, traces: pd.DataFrame | None = None
+    ) -> None:
+        """Keep a part."""
+        ...
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        """Tell how far the study is."""
+        ...
+
+
+Part = tuple[pd.DataFrame, pd.DataFrame | None]
+
+
+def child_seed(*parts: Any) -> int:
+    """Derive a seed from a key: the same for any order of work."""
+    return int(digest("seed", *parts)[:8], 16)
+
+
+def budget(problem: Problem) -> int:
+    """Forward runs allowed per personalisation: the paper's 50 per parameter (section 3.3.3)."""
+    return 50 * problem.n_parameters
+
+
+def walks_for(
+    problem: Problem,
+    patients: Sequence[Patient],
+    n_samples: int,
+    seed: int,
+    n_jobs: int = 1,
+    cache: Path | None = None,
+) -> Trajectories:
+    """Explore as many episodes as `n_samples` transitions per patient take."""
+    n_episodes = math.ceil(n_samples / EPISODE)
+    return explore(problem, patients, n_episodes, EPISODE, seed, n_jobs, cache)
+
+
+def leave_one_out(
+    run: PartStore,
+    problems: Mapping[str, Problem],
+    patients: Sequence[Patient],
+    *,
+    n_states: Mapping[str, Sequence[int]],
+    n_samples: Mapping[str, Sequence[int]],
+    n_repeats: int = 1,
+    seed: int = 0,
+    n_jobs: int = 1,
+    cache: Path | None = None,
+) -> None:
+    """Personalise each patient by agents that learned from all others.
+
+    States, transitions and start candidates of a fold are learned without the held-out patient.
+    Each learning acts twice: as ``vito`` (stochastic policy) and ``vito-deterministic``.
+
+    Parameters
+    ----------
+    run : PartStore
+        Receives one part per setup, size, repeat and patient.
+    problems : mapping of setup name to Problem
+    patients : sequence of Patient
+    n_states, n_samples : mapping of setup name to sequence of int
+        Numbers of states, and of training transitions per patient, to go through. Where fewer
+        distinct misfits were observed than states asked for, the smaller number is used and
+        recorded in ``n_states_used``.
+    n_repeats : int
+        Repeats with fresh training walks.
+    seed : int
+    n_jobs : int
+        Folds at the same time.
+    cache : Path, optional
+        Folder of the walk cache.
+    """
+    for setup, problem in problems.items():
+        largest = max(n_samples[setup])
+        for repeat in range(n_repeats):
+            child = child_seed(seed, "repeat", repeat)
+            settings = list(product(n_states[setup], n_samples[setup], patients))
+            work = {}
+            for states, samples, patient in settings:
+                key = digest(
+                    "fold", setup, problem.version, states, samples, repeat, patient.name, seed
+                )
+                work[key] = (states, samples, patient)
+            stage = f"{setup}, repeat {repeat + 1} of {n_repeats}"
+            missing = [key for key in work if not run.has_part(key)]
+            if not missing:
+                continue
+            run.progress(f"{stage}: exploring", 0, len(patients))
+            walks = walks_for(problem, patients, largest, child, n_jobs, cache)
+            prefixes = {samples: walks.first(samples) for samples in n_samples[setup]}
+
+            def fold(
+                key: str,
+                work: Mapping[str, tuple[int, int, Patient]] = work,
+                setup: str = setup,
+                problem: Problem = problem,
+                prefixes: Mapping[int, Trajectories] = prefixes,
+                repeat: int = repeat,
+                child: int = child,
+                largest: int = largest,
+            ) -> Part:
+                states, samples, patient = work[key]
+                return _fold(
+                    {
+                        "setup": setup,
+                        "patient": patient.name,
+                        "n_states": states,
+                        "n_samples": samples,
+                        "repeat": repeat,
+                        "seed": seed,
+                    },
+                    problem,
+                    prefixes[samples].without(patient.name),
+                    patient,
+                    child,
+                    traced=samples == largest and repeat == n_repeats - 1,
+                )
+
+            _work(run, stage, missing, fold, n_jobs, len(work))
+
+
+def _fold(
+    key: dict[str, Any],
+    problem: Problem,
+    train: Trajectories,
+    patient: Patient,
+    seed: int,
+    *,
+    traced: bool,
+) -> Part:
+    """Learn without the patient, then personalise the patient."""
+    used = min(key["n_states"], n_states_at_most(problem, train))
+    vito = Vito.learn(problem, train, used, child_seed(seed, "fold", patient.name))
+    agents = {"vito": vito, "vito-deterministic": vito.acting(deterministic=True)}
+    rows, traces = [], []
+    for method, agent in agents.items():
+        fit = agent.personalize(patient, max_runs=budget(problem), seed=seed)
+        label = key | {"method": method, "start": None}
+        rows.append(label | {"n_states_used": used} | fit_row(problem, fit))
+        if traced:
+            traces.append(trace_table(problem, fit, label))
+    return table(rows), pd.concat(traces) if traces else None
+
+
+def reference_runs(
+    run: PartStore,
+    problems: Mapping[str, Problem],
+    patients: Sequence[Patient],
+    *,
+    methods: Sequence[str] = tuple(REFERENCES),
+    n_starts: int = 10,
+    seed: int = 0,
+    n_jobs: int = 1,
+) -> None:
+    """Personalise each patient by reference methods from several random starts.
+
+    Parameters
+    ----------
+    run : PartStore
+        Receives one part per setup, method and patient.
+    problems : mapping of setup name to Problem
+    patients : sequence of Patient
+    methods : sequence of str
+        Names in `REFERENCES`.
+    n_starts : int
+        Random starts; start k is the same point for every method.
+    seed, n_jobs : int
+    """
+    for setup, problem in problems.items():
+        work = {
+            digest("reference", setup, problem.version, method, n_starts, p.name, seed): (method, p)
+            for method, p in product(methods, patients)
+        }
+
+        def fold(
+            key: str,
+            work: Mapping[str, tuple[str, Patient]] = work,
+            setup: str = setup,
+            problem: Problem = problem,
+        ) -> Part:
+            method, patient = work[key]
+            rows, traces = [], []
+            for start in range(n_starts):
+                label = {
+                    "setup": setup,
+                    "patient": patient.name,
+                    "method": method,
+                    "n_states": None,
+                    "n_samples": None,
+                    "repeat": None,
+                    "start": start,
+                    "seed": seed,
+                }
+                fit = REFERENCES[method](problem).personalize(
+                    patient, max_runs=budget(problem), seed=child_seed(seed, "start", start)
+                )
+                rows.append(label | {"n_states_used": None} | fit_row(problem, fit))
+                if start == 0:
+                    traces.append(trace_table(problem, fit, label))
+            return table(rows), pd.concat(traces)
+
+        missing = [key for key in work if not run.has_part(key)]
+        _work(run, f"{setup}, reference methods", missing, fold, n_jobs, len(work))
+
+
+def grid(
+    run: PartStore,
+    problems: Mapping[str, Problem],
+    patients: Sequence[Patient],
+    starts: FloatArray,
+    *,
+    restarts: Mapping[str, Sequence[bool]],
+    n_states: int,
+    n_samples: int,
+    max_runs: int,
+    n_repeats: int = 1,
+    methods: Sequence[str] = (),
+    n_traced: int = 4,
+    seed: int = 0,
+    n_jobs: int = 1,
+    cache: Path | None = None,
+) -> None:
+    """Personalise each patient from each of the given starts (section 3.1.2).
+
+    The agents neither initialise from data nor, unless asked for, restart.
+
+    Parameters
+    ----------
+    run : PartStore
+        Receives one part per setup, repeat and patient.
+    problems : mapping of setup name to Problem
+    patients : sequence of Patient
+    starts : ndarray, shape (n_starts, n_parameters)
+    restarts : mapping of setup name to sequence of bool
+        With restarts (uniform in Ω, on oscillation) the setup's name ends in ``, restart``.
+    n_states, n_samples, max_runs, n_repeats : int
+    methods : sequence of str
+        Reference methods to run from the same starts, in the first setup.
+    n_traced : int
+        Traces are kept for so many starts, drawn once.
+    seed, n_jobs : int
+    cache : Path, optional
+    """
+    rng = np.random.default_rng(seed)
+    traced = set(rng.choice(len(starts), min(n_traced, len(starts)), replace=False).tolist())
+    for setup, problem in problems.items():
+        for repeat in range(n_repeats):
+            child = child_seed(seed, "repeat", repeat)
+            work = {
+                digest("grid", setup, problem.version, n_states, n_samples, repeat, p.name, seed): p
+                for p in patients
+            }
+            missing = [key for key in work if not run.has_part(key)]
+            if not missing:
+                continue
+            stage = f"{setup}, repeat {repeat + 1} of {n_repeats}"
+            run.progress(f"{stage}: exploring", 0, len(patients))
+            walks = walks_for(problem, patients, n_samples, child, n_jobs, cache)
+            compared = methods if setup == next(iter(problems)) and repeat == 0 else ()
+
+            def fold(
+                key: str,
+                work: Mapping[str, Patient] = work,
+                setup: str = setup,
+                problem: Problem = problem,
+                walks: Trajectories = walks,
+                repeat: int = repeat,
+                child: int = child,
+                compared: Sequence[str] = compared,
+            ) -> Part:
+                patient = work[key]
+                train = walks.without(patient.name)
+                used = min(n_states, n_states_at_most(problem, train))
+                fold_seed = child_seed(child, "fold", patient.name)
+                vito = Vito.learn(problem, train, used, fold_seed, initialize=False)
+                agents: dict[tuple[str, str], Personalizer] = {
+                    (setup + (", restart" if restart else ""), "vito"): vito.acting(
+                        deterministic=False, restart=restart
+                    )
+                    for restart in restarts[setup]
+                }
+                agents |= {(setup, name): REFERENCES[name](problem) for name in compared}
+                rows, traces = [], []
+                for (name, method), agent in agents.items():
+                    learned = method == "vito"
+                    fits = agent.personalize_from(patient, starts, max_runs=max_runs, seed=child)
+                    for start, fit in enumerate(fits):
+                        label = {
+                            "setup": name,
+                            "patient": patient.name,
+                            "method": method,
+                            "n_states": n_states if learned else None,
+                            "n_samples": n_samples if learned else None,
+                            "repeat": repeat if learned else None,
+                            "start": start,
+                            "seed": seed,
+                        }
+                        n_used = used if learned else None
+                        rows.append(label | {"n_states_used": n_used} | fit_row(problem, fit))
+                        if start in traced and repeat == n_repeats - 1:
+                            traces.append(trace_table(problem, fit, label))
+                return table(rows), pd.concat(traces) if traces else None
+
+            _work(run, stage, missing, fold, n_jobs, len(work))
+
+
+def _work(
+    run: PartStore,
+    stage: str,
+    missing: Sequence[str],
+    fold: Callable[[str], Part],
+    n_jobs: int,
+    total: int,
+) -> None:
+    """Compute the missing parts and keep each as soon as it is finished."""
+
+    def keep(key: str) -> None:
+        run.write_part(key, *fold(key))
+
+    done = total - len(missing)
+    run.progress(stage, done, total)
+    # k-means sums in another order with another number of threads of its own
+    with threadpool_limits(1):
+        for _ in Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator_unordered")(
+            delayed(keep)(key) for key in missing
+        ):
+            done += 1
+            run.progress(stage, done, total)
+
+
+def fit_row(problem: Problem, fit: Fit) -> dict[str, Any]:
+    """Columns of the personalizations table that hold the outcome of one personalisation."""
+    row: dict[str, Any] = {
+        "solved": fit.solved,
+        "n_runs": fit.n_runs,
+        "n_restarts": fit.n_restarts,
+        "stop_reason": str(fit.stop_reason),
+    }
+    row |= {f"misfit:{o.name}": c for o, c in zip(problem.objectives, fit.misfits, strict=True)}
+    row |= {f"x:{p.name}": x for p, x in zip(problem.parameters, fit.x, strict=True)}
+    row |= {f"last:{p.name}": x for p, x in zip(problem.parameters, fit.last_x, strict=True)}
+    return row
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Personalizations table of some rows; keys that may be absent are nullable integers."""
+    frame = pd.DataFrame(rows)
+    nullable = ("n_states", "n_samples", "repeat", "start", "n_states_used")
+    return frame.astype({name: "Int64" for name in nullable})
+
+
+def trace_table(problem: Problem, fit: Fit, label: Mapping[str, Any]) -> pd.DataFrame:
+    """Traces table of one personalisation: one row per forward run."""
+    trace = fit.trace
+    names = np.array([event.name.lower() for event in Event])[trace.event]
+    failed = ~np.isfinite(trace.y).all(axis=1)
+    columns: dict[str, Any] = {
+        "iteration": np.arange(fit.n_runs),
+        "event": np.where(failed, "failed", names),
+        "action": trace.action,
+        "state": trace.state,
+    }
+    columns |= {f"x:{p.name}": trace.x[:, i] for i, p in enumerate(problem.parameters)}
+    columns |= {f"y:{o.name}": trace.y[:, i] for i, o in enumerate(problem.objectives)}
+    columns |= {f"c:{o.name}": trace.misfits[:, i] for i, o in enumerate(problem.objectives)}
+    frame = pd.DataFrame(columns)
+    for position, name in enumerate(KEYS):
+        frame.insert(position, name, label[name])
+    return frame.astype({name: "Int64" for name in ("n_states", "n_samples", "repeat", "start")})
+
+
+def patient_table(
+    problems: Mapping[str, Problem],
+    patients: Sequence[Patient],
+    truth: Mapping[str, Mapping[str, float]] | None = None,
+) -> pd.DataFrame:
+    """Patients table: measurements, data and, where synthetic, true parameters.
+
+    Parameters
+    ----------
+    problems : mapping of setup name to Problem
+    patients : sequence of Patient
+    truth : mapping of patient name to mapping of parameter name to float, optional
+        Read by figures, never by agents.
+    """
+    rows = []
+    for (setup, problem), patient in product(problems.items(), patients):
+        row: dict[str, Any] = {"setup": setup, "patient": patient.name}
+        row |= {f"z:{o.name}": patient.measurements[o.name] for o in problem.objectives}
+        row |= {f"data:{name}": value for name, value in patient.data.items()}
+        if truth is not None:
+            row |= {f"truth:{name}": value for name, value in truth[patient.name].items()}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def policy_arrays(
+    problems: Mapping[str, Problem],
+    patients: Sequence[Patient],
+    *,
+    n_states: Mapping[str, int],
+    n_samples: Mapping[str, int],
+    seed: int = 0,
+    n_jobs: int = 1,
+    cache: Path | None = None,
+) -> dict[str, NDArray[Any]]:
+    """Arrays of the policy learned from all patients, per setup, to be looked at."""
+    arrays: dict[str, NDArray[Any]] = {}
+    child = child_seed(seed, "repeat", 0)
+    for setup, problem in problems.items():
+        samples = n_samples[setup]
+        walks = walks_for(problem, patients, samples, child, n_jobs, cache).first(samples)
+        used = min(n_states[setup], n_states_at_most(problem, walks))
+        vito = Vito.learn(problem, walks, used, child, initialize=False)
+        arrays |= {
+            f"{setup}/centroids": vito.states.centroids,
+            f"{setup}/q": vito.policy.q,
+            f"{setup}/v": vito.policy.v,
+            f"{setup}/residuals": vito.policy.residuals,
+            f"{setup}/visits": vito.mdp.visits,
+            f"{setup}/counts_indptr": vito.mdp.start,
+            f"{setup}/counts_indices": vito.mdp.successor,
+            f"{setup}/counts_data": vito.mdp.counts,
+        }
+    return arrays
