@@ -23,7 +23,7 @@ def reference_data() -> Path:
 
 
 def _linear(x, patient):
-    """Outputs that are a well-conditioned linear map of the parameters, plus the patient's offset."""
+    """Well-conditioned linear map of the parameters, plus the patient's offset."""
     u = x[:, 0] + 0.4 * x[:, 1]
     w = 0.8 * x[:, 1] - 0.3 * x[:, 0]
     return np.stack([u, w], axis=1) + patient.data["offset"]

@@ -26,8 +26,9 @@ def test_nearest_agrees_with_trying_every_centroid(seed, dimension):
     rng = np.random.default_rng(seed)
     points, centroids = rng.normal(size=(50, dimension)), rng.normal(size=(9, dimension))
     assert np.array_equal(kernels.nearest(points, centroids), naive.nearest(points, centroids))
-    assert np.array_equal(kernels.nearest.py_func(points, centroids),
-                          naive.nearest(points, centroids))
+    assert np.array_equal(
+        kernels.nearest.py_func(points, centroids), naive.nearest(points, centroids)
+    )
 
 
 @given(seed=st.integers(0, 1000), n=st.integers(0, 200))
@@ -110,11 +111,8 @@ def test_the_corridor_has_the_value_of_its_length():
 def read_gridworld(folder, name, goal):
     """Published transitions as counts, with the goal as state 0, and the number of states."""
     swap = {goal: 0, 0: goal}
-    rows = []
     with (folder / "gymnasium_mdp_transitions.csv").open() as file:
-        for row in csv.DictReader(file):
-            if row["mdp"] == name:
-                rows.append(row)
+        rows = [row for row in csv.DictReader(file) if row["mdp"] == name]
     n_states = 1 + max(int(row["state"]) for row in rows)
     s, a, t = [], [], []
     for row in rows:
@@ -141,7 +139,7 @@ def published_values(folder, name, discount):
 @pytest.mark.parametrize("discount", [0.9, 0.99])
 @pytest.mark.parametrize("kind", ["deterministic", "slippery"])
 def test_published_values_of_the_frozen_lake(reference_data, kind, discount):
-    """The lake pays 1 on arrival, so V* = E[γ^(T-1)]; -1 per step until then is (V* - 1)/(1 - γ)."""
+    """The lake pays 1 on arrival: V* = E[γ^(T-1)]; -1 per step before is (V* - 1)/(1 - γ)."""
     name = f"FrozenLake4x4_{kind}"
     exchange, mdp = read_gridworld(reference_data, name, goal=15)
     found = replace(mdp, discount=discount).solve().v[exchange]
@@ -156,7 +154,7 @@ def test_published_values_of_the_cliff(reference_data, discount):
     exchange, mdp = read_gridworld(reference_data, "CliffWalking", goal=47)
     found = replace(mdp, discount=discount).solve().v[exchange]
     expected = published_values(reference_data, "CliffWalking", discount)
-    reachable = (np.arange(48) < 37)
+    reachable = np.arange(48) < 37
     np.testing.assert_allclose(discount * found[reachable] - 1, expected[reachable], atol=1e-5)
 
 

@@ -8,8 +8,10 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vitolab.files import read_arrays, stream, write_arrays, write_json
 from vitolab.initialization import Initializer
@@ -273,7 +275,7 @@ class Vito:
         path = Path(path)
         if path.exists():
             raise FileExistsError(f"{path} exists; choose another place for the agent")
-        arrays = {
+        arrays: dict[str, NDArray[Any]] = {
             "states/centroids": self.states.centroids,
             "mdp/start": self.mdp.start,
             "mdp/successor": self.mdp.successor,
@@ -317,9 +319,7 @@ class Vito:
         path = Path(path)
         description = json.loads((path / "vito.json").read_text(encoding="utf-8"))
         if description.get("format") != FORMAT:
-            raise ValueError(
-                f"{path}: format is {description.get('format')!r}, expected {FORMAT}"
-            )
+            raise ValueError(f"{path}: format is {description.get('format')!r}, expected {FORMAT}")
         learned, given = description["problem"], json.loads(json.dumps(problem.describe()))
         for name in given:
             if learned.get(name) != given[name]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,7 +37,8 @@ class Policy:
     @property
     def greedy(self) -> IntArray:
         """Best action of each state, shape (n_states,)."""
-        return np.argmax(self.q, axis=1)
+        greedy: IntArray = np.argmax(self.q, axis=1)
+        return greedy
 
     @cached_property
     def probabilities(self) -> FloatArray:
@@ -50,7 +51,8 @@ class Policy:
         span = self.q.max(axis=1, keepdims=True) - lowest
         normalised = np.divide(self.q - lowest, span, out=np.ones_like(self.q), where=span > 0)
         normalised[normalised < self.epsilon] = 0.0
-        return normalised / normalised.sum(axis=1, keepdims=True)
+        probabilities: FloatArray = normalised / normalised.sum(axis=1, keepdims=True)
+        return probabilities
 
     @cached_property
     def _cumulative(self) -> FloatArray:
@@ -134,8 +136,8 @@ class MDP:
                 raise ValueError(f"MDP: {name} must lie in [0, {n})")
         if not 0 <= discount < 1:
             raise ValueError(f"MDP: discount is {discount}, expected in [0, 1)")
-        counted = kernels.count(s, a, t, n_states, n_actions)
-        return cls(*counted, n_states, n_actions, discount)
+        start, target, counts = kernels.count(s, a, t, n_states, n_actions)
+        return cls(start, target, counts, n_states, n_actions, discount)
 
     @property
     def visits(self) -> IntArray:
@@ -152,10 +154,10 @@ class MDP:
 
     def action_values(self, v: FloatArray) -> FloatArray:
         """One Bellman backup of v: Q of shape (n_states, n_actions), 0 in the success state."""
-        q: Any = kernels.action_values(
+        q: FloatArray = kernels.action_values(
             self.start, self.successor, self.probability, self.n_actions, v, self.discount
         )
-        return np.asarray(q)
+        return q
 
     def solve(
         self,

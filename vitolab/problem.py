@@ -1,8 +1,8 @@
 """What is personalised: parameters, objectives, a patient, and the model between them.
 
-The paper's letters: a model :math:`f` maps parameters :math:`x` to outputs :math:`y`;
-with a patient's measurements :math:`z` the misfit is :math:`c = y - z`, and a patient
-is personalised when :math:`|c_i| < \\psi_i` for every objective (section 2.2).
+The paper's letters: a model f maps parameters x to outputs y; with a patient's measurements z
+the misfit is c = y − z, and a patient is personalised when |cᵢ| < ψᵢ for every objective
+(section 2.2).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Walks through parameter space, explored or personalised, and the outcome of one personalisation."""
+"""Walks through parameter space, explored or personalised, and what a personalisation found."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Trajectories:
         )
 
     def misfits(self, problem: Problem) -> FloatArray:
-        """Misfits of all points to the measurements of their patient, shape (n, T + 1, n_objectives)."""
+        """Misfits of all points to their patient's measurements, shape (n, T + 1, n_objectives)."""
         return problem.misfit(self.y, self.z[self.patient][:, np.newaxis])
 
     @property

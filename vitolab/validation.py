@@ -391,7 +391,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Personalizations table of some rows; keys that may be absent are nullable integers."""
     frame = pd.DataFrame(rows)
     nullable = ("n_states", "n_samples", "repeat", "start", "n_states_used")
-    return frame.astype({name: "Int64" for name in nullable})
+    return frame.astype(dict.fromkeys(nullable, "Int64"))
 
 
 def trace_table(problem: Problem, fit: Fit, label: Mapping[str, Any]) -> pd.DataFrame:
@@ -411,7 +411,7 @@ def trace_table(problem: Problem, fit: Fit, label: Mapping[str, Any]) -> pd.Data
     frame = pd.DataFrame(columns)
     for position, name in enumerate(KEYS):
         frame.insert(position, name, label[name])
-    return frame.astype({name: "Int64" for name in ("n_states", "n_samples", "repeat", "start")})
+    return frame.astype(dict.fromkeys(("n_states", "n_samples", "repeat", "start"), "Int64"))
 
 
 def patient_table(

@@ -6,12 +6,19 @@ and how often each was seen. A row without counts stands for the uniform distrib
 State 0 is success: terminal, of value 0, and the only one reached without punishment.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Shorts = NDArray[np.int32]
 
 
 @njit(cache=True, nogil=True)
-def nearest(points, centroids):
+def nearest(points: Floats, centroids: Floats) -> Shorts:
     """Index of the centroid nearest to each point in the Euclidean sense; ties to the first.
 
     points (n, d), centroids (k, d) -> int32 (n,).
@@ -43,7 +50,9 @@ def nearest(points, centroids):
 
 
 @njit(cache=True, nogil=True)
-def count(state, action, successor, n_states, n_actions):
+def count(
+    state: Indices, action: Indices, successor: Indices, n_states: int, n_actions: int
+) -> tuple[Indices, Shorts, Indices]:
     """Count transitions into compressed rows: (start, successor, count).
 
     Two stable counting sorts, by successor and then by row: linear time.
@@ -67,7 +76,8 @@ def count(state, action, successor, n_states, n_actions):
         position[j + 1] += position[j]
     end = position.copy()
     ordered = np.empty(n, dtype=np.int32)
-    for i in by_successor:
+    for j in range(n):
+        i = by_successor[j]
         row = state[i] * n_actions + action[i]
         ordered[end[row]] = successor[i]
         end[row] += 1
@@ -89,7 +99,7 @@ def count(state, action, successor, n_states, n_actions):
 
 
 @njit(cache=True, nogil=True)
-def _worth(v, discount):
+def _worth(v: Floats, discount: float) -> tuple[Floats, float]:
     """What arriving in each state is worth, and the mean of it: reward plus discounted value."""
     worth = discount * v - 1.0
     worth[0] = 0.0
@@ -97,7 +107,14 @@ def _worth(v, discount):
 
 
 @njit(cache=True, nogil=True)
-def _row_value(row, start, successor, probability, worth, uniform):
+def _row_value(
+    row: int,
+    start: Indices,
+    successor: Shorts,
+    probability: Floats,
+    worth: Floats,
+    uniform: float,
+) -> float:
     """Expected worth of the successors of one (state, action) row."""
     if start[row] == start[row + 1]:
         return uniform
@@ -108,7 +125,14 @@ def _row_value(row, start, successor, probability, worth, uniform):
 
 
 @njit(cache=True, nogil=True)
-def action_values(start, successor, probability, n_actions, v, discount):
+def action_values(
+    start: Indices,
+    successor: Shorts,
+    probability: Floats,
+    n_actions: int,
+    v: Floats,
+    discount: float,
+) -> Floats:
     """One backup of every state and action: Q of shape (n_states, n_actions)."""
     n_states = v.shape[0]
     worth, uniform = _worth(v, discount)
@@ -121,7 +145,17 @@ def action_values(start, successor, probability, n_actions, v, discount):
 
 
 @njit(cache=True, nogil=True)
-def iterate(start, successor, probability, n_states, n_actions, discount, residual, n_inner, most):
+def iterate(
+    start: Indices,
+    successor: Shorts,
+    probability: Floats,
+    n_states: int,
+    n_actions: int,
+    discount: float,
+    residual: float,
+    n_inner: int,
+    most: int,
+) -> tuple[Floats, Floats, Floats]:
     """Solve by modified policy iteration; `n_inner` = 0 is value iteration.
 
     Each round backs up all actions, keeps the greedy ones, and repeats their backup

@@ -1,11 +1,14 @@
-"""The Rosenbrock function in two terms: :math:`T_1 = \\alpha - x_1`, :math:`T_2 = x_2 - x_1^2`."""
+"""The Rosenbrock function in two terms: T1 = α − x1 and T2 = x2 − x1²."""
+
+from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 
 @njit(cache=True, nogil=True)
-def terms(x, alpha):
+def terms(x: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
     """Both terms at each row of x, shape (n, 2); the function is ``T1**2 + 100 * T2**2``."""
     y = np.empty_like(x)
     for i in range(x.shape[0]):

@@ -1,7 +1,7 @@
 """The Rosenbrock family, the paper's synthetic experiment (section 3.1).
 
-:math:`f^\\alpha(x) = (\\alpha - x_1)^2 + 100 (x_2 - x_1^2)^2` has its minimum at
-:math:`(\\alpha, \\alpha^2)`, where both terms vanish. The "patients" are values of α.
+f(x) = (α − x₁)² + 100 (x₂ − x₁²)² has its minimum at (α, α²), where both terms vanish.
+The "patients" are values of α.
 """
 
 from __future__ import annotations
@@ -33,9 +33,7 @@ def _absolute(x: FloatArray, patient: Patient) -> FloatArray:
     return np.abs(_signed(x, patient))
 
 
-def problem(
-    *, extended: bool = False, absolute: bool = False, border: Border = "free"
-) -> Problem:
+def problem(*, extended: bool = False, absolute: bool = False, border: Border = "free") -> Problem:
     """Build the problem of minimising a function of the family.
 
     Parameters
@@ -43,7 +41,7 @@ def problem(
     extended : bool
         Add the actions of ±500 steps (section 3.1.2).
     absolute : bool
-        Objectives \\|T₁\\|, \\|T₂\\| as printed; the state then loses the direction. The default
+        Objectives |T₁|, |T₂| as printed; the state then loses the direction. The default
         keeps the signs, the paper's own c = y − z.
     border : {"free", "clip", "reject"}
         The paper's agent can leave Ω (its largest error is about 110): free by default.
