@@ -9,9 +9,7 @@ from vitolab.trajectories import Trajectories
 
 def equal(one: Trajectories, other: Trajectories) -> bool:
     names = ("x", "y", "action", "length", "patient", "z")
-    return all(
-        np.array_equal(getattr(one, n), getattr(other, n), equal_nan=True) for n in names
-    )
+    return all(np.array_equal(getattr(one, n), getattr(other, n), equal_nan=True) for n in names)
 
 
 def test_walks_take_one_action_at_a_time(linear_problem, linear_patients):
@@ -48,8 +46,9 @@ def test_the_cache_does_not_mix_problems(linear_problem, linear_patients, tmp_pa
     clip = explore(linear_problem, linear_patients, 2, 30, cache=tmp_path)
     free = replace(linear_problem, border="free")
     assert not equal(clip, explore(free, linear_patients, 2, 30, cache=tmp_path))
-    assert equal(explore(free, linear_patients, 2, 30), explore(free, linear_patients, 2, 30,
-                                                                cache=tmp_path))
+    assert equal(
+        explore(free, linear_patients, 2, 30), explore(free, linear_patients, 2, 30, cache=tmp_path)
+    )
 
 
 def test_a_prefix_is_the_same_as_fewer_samples(linear_problem, linear_patients):

@@ -33,14 +33,28 @@ class Memory:
 def study(run, problem, patients, n_jobs=1, seed=0):
     problems = {"linear": problem}
     validation.leave_one_out(
-        run, problems, patients, n_states={"linear": [30]}, n_samples={"linear": [20, 200]},
-        n_repeats=2, seed=seed, n_jobs=n_jobs,
+        run,
+        problems,
+        patients,
+        n_states={"linear": [30]},
+        n_samples={"linear": [20, 200]},
+        n_repeats=2,
+        seed=seed,
+        n_jobs=n_jobs,
     )
     validation.reference_runs(run, problems, patients, n_starts=2, seed=seed, n_jobs=n_jobs)
     validation.grid(
-        run, {"grid": problem}, patients, np.array([[0.0, 0.0], [4.0, -4.0]]),
-        restarts={"grid": [False, True]}, n_states=30, n_samples=100, max_runs=50,
-        methods=["least-squares"], seed=seed, n_jobs=n_jobs,
+        run,
+        {"grid": problem},
+        patients,
+        np.array([[0.0, 0.0], [4.0, -4.0]]),
+        restarts={"grid": [False, True]},
+        n_states=30,
+        n_samples=100,
+        max_runs=50,
+        methods=["least-squares"],
+        seed=seed,
+        n_jobs=n_jobs,
     )
 
 
@@ -132,8 +146,11 @@ def test_more_samples_do_not_hurt(finished):
 def test_the_states_used_are_recorded(linear_problem, linear_patients):
     run = Memory()
     validation.leave_one_out(
-        run, {"linear": linear_problem}, linear_patients[:3],
-        n_states={"linear": [500]}, n_samples={"linear": [2]},
+        run,
+        {"linear": linear_problem},
+        linear_patients[:3],
+        n_states={"linear": [500]},
+        n_samples={"linear": [2]},
     )
     table = run.tables()[0]
     assert (table.n_states == 500).all()
@@ -142,7 +159,9 @@ def test_the_states_used_are_recorded(linear_problem, linear_patients):
 
 def test_the_policy_of_all_patients_is_kept_as_arrays(linear_problem, linear_patients):
     arrays = validation.policy_arrays(
-        {"linear": linear_problem}, linear_patients, n_states={"linear": 40},
+        {"linear": linear_problem},
+        linear_patients,
+        n_states={"linear": 40},
         n_samples={"linear": 250},
     )
     walks = explore(linear_problem, linear_patients, 3, seed=validation.child_seed(0, "repeat", 0))
@@ -153,6 +172,13 @@ def test_the_policy_of_all_patients_is_kept_as_arrays(linear_problem, linear_pat
 def test_the_patients_table_holds_what_was_measured(linear_problem, linear_patients):
     truth = {p.name: {"a": 1.0, "b": 2.0} for p in linear_patients}
     table = validation.patient_table({"linear": linear_problem}, linear_patients, truth)
-    assert list(table.columns) == ["setup", "patient", "z:u", "z:w", "data:offset",
-                                   "truth:a", "truth:b"]
+    assert list(table.columns) == [
+        "setup",
+        "patient",
+        "z:u",
+        "z:w",
+        "data:offset",
+        "truth:a",
+        "truth:b",
+    ]
     assert len(table) == 10

@@ -91,6 +91,8 @@ TABLE: tuple[tuple[str, float, str, str], ...] = (
     ("aortic_stiffening", 0.0, "1", "relative rise of 1/C per 90 mmHg, about 90 mmHg"),
     ("lv_pressure_offset", 0.0, "mmHg", "added to LV pressure"),
     ("rv_pressure_offset", 0.0, "mmHg", "added to RV pressure"),
+    ("la_pressure_offset", 0.0, "mmHg", "added to LA pressure"),
+    ("ra_pressure_offset", 0.0, "mmHg", "added to RA pressure"),
 )
 NAMES = tuple(row[0] for row in TABLE)
 DEFAULTS = np.array([row[1] for row in TABLE])
@@ -148,6 +150,8 @@ LV_STIFFENING = NAMES.index("lv_stiffening")
 AORTIC_STIFFENING = NAMES.index("aortic_stiffening")
 LV_PRESSURE_OFFSET = NAMES.index("lv_pressure_offset")
 RV_PRESSURE_OFFSET = NAMES.index("rv_pressure_offset")
+LA_PRESSURE_OFFSET = NAMES.index("la_pressure_offset")
+RA_PRESSURE_OFFSET = NAMES.index("ra_pressure_offset")
 N_TIMING = LV_TIME_TO_EMAX  # constants before this one set the shared activation tables
 
 STATES = (
@@ -287,6 +291,8 @@ def _rates(y: Numbers, e: Numbers, valve: Numbers, c: Floats, inv: Floats) -> Nu
     p_rv += c[RV_PRESSURE_OFFSET]
     p_la = (c[LA_EMIN] + (c[LA_EMAX] - c[LA_EMIN]) * e_at) * (v_la - c[LA_DEAD_VOLUME])
     p_ra = (c[RA_EMIN] + (c[RA_EMAX] - c[RA_EMIN]) * e_at) * (v_ra - c[RA_DEAD_VOLUME])
+    p_la += c[LA_PRESSURE_OFFSET]
+    p_ra += c[RA_PRESSURE_OFFSET]
     slope = inv[AORTIC_COMPLIANCE]
     p_sa = v_sa * slope
     if c[AORTIC_STIFFENING] != 0.0:

@@ -1,0 +1,184 @@
+"""The command line: exit status, one sentence where input is refused, and a quick start."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vitolab import cli, studies
+from vitolab.claims import RunInUse
+from vitolab.runs import RunFolder, RunInfo
+
+HEAVY = ("panel", "numba", "sklearn", "pandas", "holoviews", "papermill", "scipy.optimize")
+
+
+def call(*arguments: object) -> int:
+    """Exit status of the command line in this process."""
+    before = sys.argv
+    sys.argv = ["vitolab", *map(str, arguments)]
+    try:
+        cli.main()
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    finally:
+        sys.argv = before
+    raise AssertionError("main returned")
+
+
+def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    root = Path(cli.__file__).parents[1]
+    paths = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, env=environment, check=True
+    )
+
+
+def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
+    program = f"import sys, vitolab, vitolab.cli; print([m for m in {HEAVY} if m in sys.modules])"
+    assert python("-c", program).stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("program", "limit"),
+    [("import vitolab", 0.5), ("import vitolab.cli; vitolab.cli.main()", 0.7)],
+    ids=["import vitolab", "vitolab --help"],
+)
+def test_the_start_is_quick(program: str, limit: float) -> None:
+    spent = []
+    for _ in range(3):
+        # processor time of the whole process, so that what else runs does not count
+        measured = f"import atexit, sys, time; sys.argv = ['vitolab', '--help']; {{}}{program}"
+        report = "atexit.register(lambda: print('\\n', time.process_time())); "
+        spent.append(float(python("-c", measured.format(report)).stdout.split()[-1]))
+    assert min(spent) < limit
+
+
+def test_the_module_is_the_command() -> None:
+    assert "personalize" in python("-m", "vitolab").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["run", "no"], "there is no study 'no', expected one of tour, rosenbrock-grid,"),
+        (["run"], "Missing argument"),
+        (["run", "tour", "--bad"], "No such option: --bad"),
+        (["run", "tour", "--seed", "x"], "Invalid value for '--seed'"),
+        (["run", "tour", "-p", "n"], "parameter 'n': expected name=value"),
+        (["no"], "No such command 'no'"),
+        (["personalize", "heart"], "model is 'heart', expected circulation"),
+    ],
+)
+def test_refused_input_is_one_sentence_and_exit_status_2(
+    arguments: list[str], error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(*arguments) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    (line,) = said.err.splitlines()
+    assert line.startswith("vitolab: ")
+    assert error in line
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
+    """What `studies.run` was asked; it answers with ``outcome``."""
+    seen: dict[str, Any] = {"outcome": RunInfo(tmp_path / "run", "tour", "complete")}
+
+    def run(study: studies.Study, profile: str, **arguments: Any) -> RunInfo:
+        seen.update(arguments, study=study.name, profile=profile)
+        if isinstance(seen["outcome"], Exception):
+            raise seen["outcome"]
+        outcome: RunInfo = seen["outcome"]
+        return outcome
+
+    monkeypatch.setattr(studies, "run", run)
+    return seen
+
+
+def test_arguments_reach_the_study(
+    asked: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = ["n=3", 'sizes={"2p": [1, 2]}', "name=P01", "text=a=b", "flag=true", "x=null"]
+    options = [option for value in values for option in ("-p", value)]
+    options += ["--profile", "standard", "--seed", "5", "--jobs", "3", "--again"]
+    assert call("run", "wbc-fit", *options, "--results", tmp_path) == 0
+    assert asked["study"] == "wbc-fit"
+    assert asked["profile"] == "standard"
+    assert asked["overrides"] == {
+        "n": 3,
+        "sizes": {"2p": [1, 2]},
+        "name": "P01",
+        "text": "a=b",
+        "flag": True,
+        "x": None,
+    }
+    assert (asked["seed"], asked["n_jobs"], asked["again"]) == (5, 3, True)
+    assert asked["results"] == tmp_path
+    assert capsys.readouterr().out.strip() == str(tmp_path / "run")
+
+
+def test_a_failed_run_is_exit_status_1(
+    asked: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked["outcome"] = RunInfo(tmp_path, "tour", "failed", "ValueError: no")
+    assert call("run", "tour") == 1
+    assert capsys.readouterr().err == (f"vitolab: the run failed: ValueError: no; see {tmp_path}\n")
+
+
+def test_a_run_in_use_is_refused_and_a_fault_of_the_program_is_not_hidden(
+    asked: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked["outcome"] = RunInUse("x: process 1 is computing this run")
+    assert call("run", "tour") == 2
+    assert capsys.readouterr().err == "vitolab: x: process 1 is computing this run\n"
+    asked["outcome"] = ZeroDivisionError("fault")
+    with pytest.raises(ZeroDivisionError):
+        call("run", "tour")
+
+
+def test_studies_are_listed_with_their_last_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = RunFolder.start(tmp_path, "wbc-fit", {}, 0, "1")
+    run.finish("failed", "the notebook kernel died")
+    assert call("list", "--results", tmp_path) == 0
+    said = capsys.readouterr().out
+    for study in studies.STUDIES:
+        assert f"{study.name}: {study.title}" in said
+    assert f"last run: failed (the notebook kernel died), {run.path}" in said
+    assert said.count("last run") == 1
+    assert 'setups=["2p", "6p"]' in said
+
+
+def test_the_doctor_names_versions_and_the_kernel_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert call("doctor") == 0
+    said = capsys.readouterr().out
+    assert f"kernel cache (NUMBA_CACHE_DIR): {tmp_path}, writable" in said
+    assert "numpy 2" in said
+    assert "processors: " in said
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
+    assert call("doctor") == 0
+    assert "NOT writable" in capsys.readouterr().out
+
+
+def test_progress_of_an_earlier_run_is_not_shown_for_this_one(tmp_path: Path) -> None:
+    from vitolab.store import newest_progress
+
+    assert newest_progress(tmp_path, "s", 0.0) is None
+    RunFolder.start(tmp_path, "s", {}, 0, "1").progress("folds", 1, 2)
+    assert newest_progress(tmp_path, "s", time.time() + 1) is None
+    found = newest_progress(tmp_path, "s", time.time() - 100)
+    assert found is not None
+    assert found.stage == "folds"

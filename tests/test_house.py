@@ -1,0 +1,278 @@
+"""The house: packaging, import rules, notebooks, and the commands that the README promises."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+import yaml
+
+import vitolab
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+LESSONS = {"tour"}  # may define functions
+HEAVY = ("panel", "holoviews", "numba", "sklearn", "pandas", "papermill", "scipy.optimize")
+PICKLES = {"pickle", "cloudpickle", "dill", "marshal", "shelve"}
+
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def python(code: str, *, cwd: Path = ROOT, path: Path | None = None) -> str:
+    """Run code in a fresh interpreter and return what it prints."""
+    env = os.environ | ({"PYTHONPATH": str(path)} if path else {})
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=cwd, env=env, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def imported(code: str) -> Iterator[str]:
+    """Modules that code imports, wherever in it."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+
+
+# --- packaging ---------------------------------------------------------------------------
+
+
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def split(requirement: str) -> tuple[str, str]:
+    """Split ``name>=bound`` into its two halves."""
+    found = re.fullmatch(r"([a-z0-9-]+)(>=[0-9.]+)", requirement)
+    assert found, f"{requirement!r} is not a name with a lower bound"
+    return found[1], found[2]
+
+
+def test_conda_environment_asks_for_what_pyproject_asks_for():
+    on_conda_forge = {"matplotlib": "matplotlib-base"}
+    wanted = project()
+    extras = wanted["optional-dependencies"]
+    required = wanted["dependencies"] + extras["test"] + extras["dev"]
+    required.remove("vitolab[test]")
+    expected = {on_conda_forge.get(name, name): bound for name, bound in map(split, required)}
+    expected["python"] = wanted["requires-python"]
+
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    listed = [entry for entry in environment["dependencies"] if isinstance(entry, str)]
+    listed.remove("pip")
+    assert dict(map(split, listed)) == expected
+    assert len(listed) == len(expected), "an entry of environment.yml occurs twice"
+
+
+def test_every_requirement_has_a_lower_bound_and_nothing_else():
+    wanted = project()
+    extras = chain.from_iterable(wanted["optional-dependencies"].values())
+    for requirement in chain(wanted["dependencies"], extras):
+        if not requirement.startswith("vitolab["):
+            split(requirement)
+
+
+@pytest.mark.parametrize(
+    ("files", "extras"),
+    [
+        ("vitolab/**/*.py", []),
+        ("tests/*.py", ["test"]),
+        ("tests/benchmarks/*.py", ["test", "bench"]),
+    ],
+)
+def test_what_is_imported_is_declared(files: str, extras: list[str]):
+    distributions = {"sklearn": "scikit-learn", "yaml": "pyyaml", "importlinter": "import-linter"}
+    wanted = project()
+    declared = [wanted["dependencies"], *(wanted["optional-dependencies"][e] for e in extras)]
+    known = {"vitolab"} | {split(requirement)[0] for requirement in chain.from_iterable(declared)}
+    if extras:
+        known |= {path.stem for path in (ROOT / "tests").glob("*.py")}
+    for path in ROOT.glob(files):
+        for module in imported(path.read_text(encoding="utf-8")):
+            top = module.partition(".")[0]
+            if top not in sys.stdlib_module_names:
+                assert distributions.get(top, top) in known, f"{path} imports {module}"
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Wheel built from this source tree, unpacked as an installer would."""
+    folder = tmp_path_factory.mktemp("wheel")
+    name = python(
+        f"from hatchling.build import build_wheel; print(build_wheel({str(folder)!r}))"
+    ).splitlines()[-1]
+    with zipfile.ZipFile(folder / name) as archive:
+        archive.extractall(folder / "unpacked")
+    return folder / "unpacked"
+
+
+def test_wheel_holds_the_notebooks_the_data_and_the_types(wheel: Path):
+    stored = {path.name for path in (wheel / "vitolab" / "_notebooks").iterdir()}
+    assert stored == {path.name for path in (ROOT / "notebooks").glob("*.*")}
+    assert "tour.ipynb" in stored
+
+    source, built = ROOT / "vitolab", wheel / "vitolab"
+    tables = {path.relative_to(source) for path in source.rglob("*.csv")}
+    assert tables
+    assert tables == {path.relative_to(built) for path in built.rglob("*.csv")}
+    assert (built / "py.typed").is_file()
+    top = {path.name for path in wheel.iterdir() if not path.name.endswith(".dist-info")}
+    assert top == {"vitolab"}, "tests, tools or results ended up in the wheel"
+
+
+def test_wheel_runs_from_its_own_files(wheel: Path, tmp_path: Path):
+    code = """
+import sys, vitolab
+from vitolab.cli import main
+sys.argv = ["vitolab", "list"]
+try:
+    main()
+except SystemExit as end:
+    assert not end.code, end.code
+print(vitolab.__file__)
+"""
+    printed = python(code, cwd=tmp_path, path=wheel)
+    assert printed.splitlines()[-1] == str(wheel / "vitolab" / "__init__.py")
+    for name in ("tour", "rosenbrock-grid", "wbc-scouting", "wbc-convergence", "wbc-fit"):
+        assert name in printed
+
+
+# --- imports -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "module",
+    [f"vitolab{part}" for part in ("", ".problem", ".trajectories", ".files", ".studies", ".cli")],
+)
+def test_import_loads_nothing_heavy(module: str):
+    printed = python(f"import sys, {module}; print([m for m in {HEAVY} if m in sys.modules])")
+    assert printed.strip() == "[]"
+
+
+def test_import_takes_less_than_half_a_second():
+    code = "from time import perf_counter as t; a = t(); import vitolab; print(t() - a)"
+    assert min(float(python(code)) for _ in range(3)) < 0.5
+
+
+def test_public_names_resolve_and_are_listed():
+    for name in vitolab.__all__:
+        assert getattr(vitolab, name) is not None
+    assert dir(vitolab) == sorted(vitolab.__all__)
+    assert vitolab.__version__ == project()["version"]
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = vitolab.nonsense
+
+
+def test_public_names_are_what_a_type_checker_sees():
+    tree = ast.parse((ROOT / "vitolab" / "__init__.py").read_text(encoding="utf-8"))
+    guarded = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {}
+    for node in guarded.body:
+        if isinstance(node, ast.ImportFrom):
+            seen |= {alias.name: node.module for alias in node.names}
+    loaded = {
+        name: f"vitolab.{home}" if (home := vitolab._HOMES.get(name)) else "vitolab"
+        for name in vitolab.__all__
+        if name != "__version__"
+    }
+    assert seen == loaded
+
+
+def test_import_contracts_hold():
+    code = "from importlinter.cli import lint_imports; print('status', lint_imports(no_cache=True))"
+    report = python(code)
+    assert report.splitlines()[-1] == "status 0", report
+
+
+def sources() -> Iterator[tuple[Path, str]]:
+    """Every Python file of the project and the code of every notebook."""
+    for folder in ("vitolab", "tests", "dashboards"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            yield path, path.read_text(encoding="utf-8")
+    for path in NOTEBOOKS:
+        yield path, code_of(path)
+
+
+def test_nothing_is_pickled():
+    for path, code in sources():
+        assert not {"pickle", "cloudpickle", "dill", "marshal", "shelve"} & set(imported(code)), (
+            path
+        )
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+                assert isinstance(node.value, ast.Constant), path
+                assert node.value.value is False, path
+
+
+# --- notebooks ---------------------------------------------------------------------------
+
+
+def code_of(path: Path) -> str:
+    """Code of a notebook, cells joined."""
+    cells = nbformat.read(path, as_version=4).cells
+    return "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+
+
+@each_notebook
+def test_notebook_is_stored_without_outputs(path: Path):
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == []
+            assert cell["execution_count"] is None
+
+
+@each_notebook
+def test_notebook_defines_nothing(path: Path):
+    kinds = [ast.ClassDef] if path.stem in LESSONS else [ast.ClassDef, ast.FunctionDef, ast.Lambda]
+    for node in ast.walk(ast.parse(code_of(path))):
+        assert not isinstance(node, tuple(kinds)), f"line {node.lineno} of the code defines"
+
+
+@each_notebook
+def test_notebook_has_one_parameters_cell_of_literals(path: Path):
+    cells = nbformat.read(path, as_version=4).cells
+    tagged = [cell for cell in cells if "parameters" in cell.metadata.get("tags", [])]
+    assert len(tagged) == 1
+    assert tagged[0].cell_type == "code"
+    for node in ast.parse(tagged[0].source).body:
+        assert isinstance(node, (ast.Assign, ast.AnnAssign)), ast.unparse(node)
+        assert node.value is not None
+        ast.literal_eval(node.value)
+
+
+# --- what the README promises ------------------------------------------------------------
+
+
+def test_ci_runs_the_commands_of_the_readme():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    tests = 'pip install ".[test]" && pytest'
+    assert "pip install . && vitolab demo" in readme
+    assert tests in readme
+    commands = [line.strip() for line in script if line.strip() and not line.startswith("#")]
+    assert commands[-1] == tests
+    assert any(line.startswith("pip install") and line.endswith(" .") for line in commands)
+    assert any("vitolab demo" in line for line in commands)
+
+
+def test_ci_and_commit_hooks_run_the_same_checks():
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    assert [repo["repo"] for repo in hooks["repos"]] == ["local"]
+    for hook in hooks["repos"][0]["hooks"]:
+        assert hook["entry"].replace(" --force-exclude", "") in script

@@ -1,0 +1,365 @@
+"""One folder, one owner, parts that are whole or absent, the manifest last.
+
+Run as a script this file is another process: ``start`` owns a run, says so and waits; ``study``
+fills a run with an analytic function, slowly.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vitolab import claims
+from vitolab.claims import RunInUse, last_claims
+from vitolab.files import digest
+from vitolab.runs import RunFolder, inspect_run, read_progress
+from vitolab.store import Run, list_runs, open_run
+
+N_PARTS = 6
+
+
+def fake_study(results: Path, pause: float = 0.0, order: list[int] | None = None) -> Run:
+    """Fill a run with an analytic function; says which parts it computes."""
+    import numpy as np
+    import pandas as pd
+
+    from vitolab.problem import Objective, Parameter, Problem
+
+    problem = Problem(
+        name="square",
+        version="1",
+        parameters=(Parameter("k", "k", "", -2.0, 2.0, 0.0, 0.01),),
+        objectives=(Objective("f", "f", "", 0.1),),
+        simulate=lambda x, patient: x**2,
+    )
+    run = open_run("fake", {"n": N_PARTS}, results=results, seed=7, version="1")
+    for done, i in enumerate(order or range(N_PARTS)):
+        key = digest("part", i)
+        if run.has_part(key):
+            continue
+        time.sleep(pause)
+        x = np.linspace(i, i + 1, 3)
+        learned = i % 2 == 0
+        keys: dict[str, Any] = {
+            "setup": f"{2 + i % 3}p",
+            "patient": f"P{i}",
+            "method": "vito" if learned else "nelder-mead",
+            "n_states": 10 if learned else None,
+            "n_samples": 100 if learned else None,
+            "repeat": 0 if learned else None,
+            "start": None,
+        }
+        table = pd.DataFrame([keys | {"seed": 7, "solved": learned, f"x:k{i % 2}": float(i)}])
+        trace = pd.DataFrame([keys | {"iteration": t, "y:f": y} for t, y in enumerate(x**2)])
+        run.write_part(key, table, trace if i < 4 else None)
+        run.progress("parts", done + 1, N_PARTS)
+        print(f"computed {i}", flush=True)
+    patients = pd.DataFrame({"setup": "2p", "patient": [f"P{i}" for i in range(N_PARTS)]})
+    arrays = {"2p/v": np.arange(3.0), "2p/q": np.eye(2)}
+    return run.finish(problems={"2p": problem}, patients=patients, arrays=arrays)
+
+
+def script(*arguments: object) -> subprocess.Popen[str]:
+    """Another process that runs this file."""
+    root = Path(claims.__file__).parents[1]
+    paths = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return subprocess.Popen(
+        [sys.executable, __file__, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+    )
+
+
+def said(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def start(results: Path, seed: int = 0, **changes: Any) -> RunFolder:
+    arguments = {"study": "s", "parameters": {"n": 1, "m": [2]}, "version": "1"} | changes
+    return RunFolder.start(results, seed=seed, **arguments)
+
+
+def edit_claim(run: RunFolder, **changes: Any) -> None:
+    """Change who owns a run."""
+    (path,) = last_claims(run.path.parent).values()
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def fill(run: RunFolder, key: str = "a") -> None:
+    import pandas as pd
+
+    run.write_part(key, pd.DataFrame({"setup": ["2p"]}))
+
+
+TABLES = ("personalizations.parquet", "traces.parquet", "patients.parquet", "arrays.npz")
+
+
+def test_a_study_killed_halfway_goes_on_and_ends_in_the_same_bytes(tmp_path: Path) -> None:
+    whole = fake_study(tmp_path / "whole")
+    other = script("study", tmp_path / "killed", 0.3)
+    assert [said(other) for _ in range(3)] == ["computed 0", "computed 1", "computed 2"]
+    (info,) = list_runs(tmp_path / "killed")
+    assert info.status == "running"
+    other.send_signal(signal.SIGKILL)
+    other.wait()
+    (info,) = list_runs(tmp_path / "killed")
+    assert info.status == "interrupted"
+    assert info.progress is not None
+    assert (info.progress.stage, info.progress.total) == ("parts", N_PARTS)
+    kept = {p.name: p.stat().st_mtime_ns for p in (info.path / "parts").iterdir()}
+    assert 3 <= len([name for name in kept if "traces" not in name]) < N_PARTS
+
+    resumed = fake_study(tmp_path / "killed")
+    assert resumed.path == info.path
+    for name, written in kept.items():
+        assert (info.path / "parts" / name).stat().st_mtime_ns == written
+    for name in TABLES:
+        assert (resumed.path / name).read_bytes() == (whole.path / name).read_bytes()
+    assert inspect_run(resumed.path).status == "complete"
+
+
+def test_tables_do_not_depend_on_the_order_of_the_parts(tmp_path: Path) -> None:
+    first = fake_study(tmp_path / "a")
+    second = fake_study(tmp_path / "b", order=[4, 0, 5, 2, 1, 3])
+    for name in TABLES:
+        assert (first.path / name).read_bytes() == (second.path / name).read_bytes()
+
+
+def test_a_resumed_run_is_the_same_folder_and_keeps_its_parts(tmp_path: Path) -> None:
+    first = start(tmp_path)
+    assert first.state == "new"
+    assert not first.has_part("a")
+    fill(first)
+    first.release()
+    second = start(tmp_path)
+    assert second.state == "resumed"
+    assert second.path == first.path
+    assert second.has_part("a")
+
+
+def test_a_complete_run_is_reported_and_made_anew_only_on_request(tmp_path: Path) -> None:
+    first = start(tmp_path)
+    first.finish("complete")
+    found = start(tmp_path)
+    assert (found.state, found.path) == ("complete", first.path)
+    with pytest.raises(RuntimeError, match="not this process's to finish"):
+        found.finish("complete")
+    anew = start(tmp_path, again=True)
+    assert anew.state == "new"
+    assert anew.path != first.path
+    assert inspect_run(first.path).status == "complete"
+
+
+def test_a_new_run_takes_over_the_parts_of_a_failed_one(tmp_path: Path) -> None:
+    failed = start(tmp_path)
+    fill(failed)
+    failed.finish("failed", "ValueError: no")
+    (info,) = list_runs(tmp_path)
+    assert (info.status, info.reason) == ("failed", "ValueError: no")
+    following = start(tmp_path)
+    assert following.state == "new"
+    assert following.path != failed.path
+    assert following.has_part("a")
+    following.release()
+    assert not start(tmp_path, seed=1).has_part("a")
+
+
+def test_from_scratch_means_without_the_parts_of_a_failed_run(tmp_path: Path) -> None:
+    failed = start(tmp_path)
+    fill(failed)
+    failed.finish("failed", "no")
+    assert not start(tmp_path, again=True).has_part("a")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"seed": 1},
+        {"parameters": {"n": 2, "m": [2]}},
+        {"parameters": {"n": 1.5, "m": [2]}},
+        {"parameters": {"n": 1}},
+        {"version": "2"},
+        {"study": "t"},
+    ],
+)
+def test_what_is_not_the_same_is_not_resumed(tmp_path: Path, changes: dict[str, Any]) -> None:
+    first = start(tmp_path)
+    first.release()
+    other = start(tmp_path, **changes)
+    assert other.state == "new"
+    assert other.record.fingerprint != first.record.fingerprint
+
+
+def test_the_order_of_parameters_makes_no_difference(tmp_path: Path) -> None:
+    first = start(tmp_path)
+    first.release()
+    assert start(tmp_path, parameters={"m": [2], "n": 1}).state == "resumed"
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"study": "../s"}, "study is '../s'"),
+        ({"study": "walks"}, "walk cache"),
+        ({"parameters": {"n": float("inf")}}, "not JSON compliant"),
+    ],
+)
+def test_what_cannot_be_stored_is_refused(
+    tmp_path: Path, changes: dict[str, Any], error: str
+) -> None:
+    with pytest.raises(ValueError, match=error):
+        start(tmp_path, **changes)
+    assert not list_runs(tmp_path)
+
+
+def test_the_owner_of_a_run_is_respected_while_it_lives(tmp_path: Path) -> None:
+    other = script("start", tmp_path)
+    assert said(other) == "new"
+    with pytest.raises(RunInUse, match=f"process {other.pid} on .* is computing this run"):
+        start(tmp_path)
+    start(tmp_path, seed=1).release()  # another run is nobody's
+    other.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while inspect_run(next(tmp_path.glob("s/*"))).status == "running":
+        assert time.monotonic() < deadline
+        time.sleep(0.01)  # killed, though still to be reaped by this process
+    assert start(tmp_path).state == "resumed"
+    other.wait()
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_of_processes_that_start_at_once_one_gets_the_run(
+    tmp_path: Path, interrupted: bool
+) -> None:
+    if interrupted:
+        edit_claim(start(tmp_path), process=2**22 + 1)  # above the largest process number
+    others = [script("start", tmp_path, tmp_path / "go") for _ in range(4)]
+    for other in others:
+        assert said(other) == "ready"
+    (tmp_path / "go").touch()
+    answers = sorted(said(other) for other in others)
+    assert answers == ["refused"] * 3 + ["resumed"] or not interrupted
+    assert answers == ["new"] + ["refused"] * 3 or interrupted
+    assert len(list_runs(tmp_path)) == 1
+    for other in others:
+        other.kill()
+        other.wait()
+
+
+def test_an_owner_on_another_machine_is_judged_by_its_heartbeat(tmp_path: Path) -> None:
+    run = start(tmp_path)
+    claims._stop(next(iter(last_claims(run.path.parent).values())))
+    edit_claim(run, host="elsewhere", boot="other", heartbeat=time.time() - 50)
+    assert inspect_run(run.path).status == "running"
+    edit_claim(run, process=None)  # let go a moment ago
+    assert inspect_run(run.path).status == "interrupted"
+    edit_claim(run, process=12)
+    with pytest.raises(RunInUse, match="process 12 on elsewhere"):
+        start(tmp_path)
+    edit_claim(run, host="elsewhere", boot="other", heartbeat=time.time() - 61)
+    assert inspect_run(run.path).status == "interrupted"
+    assert start(tmp_path).state == "resumed"
+
+
+def test_a_recycled_process_number_is_not_taken_for_the_owner(tmp_path: Path) -> None:
+    run = start(tmp_path)
+    edit_claim(run, process=os.getppid(), process_started="long ago")
+    assert inspect_run(run.path).status == "interrupted"
+    assert start(tmp_path).state == "resumed"
+
+
+def test_a_process_may_open_its_own_run_again(tmp_path: Path) -> None:
+    first = start(tmp_path)
+    assert inspect_run(first.path).status == "running"
+    assert start(tmp_path).state == "resumed"  # a cell that is executed twice
+
+
+def test_the_heart_beats_while_the_owner_is_busy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "HEARTBEAT", 0.02)
+    run = start(tmp_path)
+    (path,) = last_claims(run.path.parent).values()
+
+    def beat() -> float:
+        return float(json.loads(path.read_text())["heartbeat"])
+
+    first, deadline = beat(), time.monotonic() + 10
+    while beat() == first:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    run.finish("complete")
+    last = beat()
+    time.sleep(0.1)
+    assert beat() == last
+    assert json.loads(path.read_text())["process"] is None
+
+
+def test_progress_is_told_and_read(tmp_path: Path) -> None:
+    run = start(tmp_path)
+    run.progress("folds", 3, 8)
+    progress = read_progress(run.path)
+    assert progress is not None
+    assert (progress.stage, progress.done, progress.total) == ("folds", 3, 8)
+    assert abs(progress.heartbeat - time.time()) < 60
+
+
+def test_a_part_without_its_end_counts_as_absent(tmp_path: Path) -> None:
+    run = start(tmp_path)
+    fill(run)
+    part = run.part("a")
+    for content in (part.read_bytes()[:-1], b"PA", b""):
+        part.write_bytes(content)
+        assert not run.has_part("a")
+    with pytest.raises(ValueError, match="key of a part"):
+        run.has_part("../a")
+
+
+def test_traces_of_an_unfinished_part_do_not_make_it_finished(tmp_path: Path) -> None:
+    run = start(tmp_path)
+    fill(run)
+    run.part("a").rename(run.part("b").with_suffix(".traces.parquet"))
+    assert not run.has_part("a")
+    assert not run.has_part("b")
+
+
+def test_a_run_that_is_finished_cannot_be_attached_to(tmp_path: Path) -> None:
+    run = start(tmp_path)
+    assert RunFolder.attach(run.path).state == "attached"
+    with pytest.raises(RuntimeError, match="not this process's"):
+        RunFolder.attach(run.path).finish("complete")
+    run.finish("complete")
+    with pytest.raises(ValueError, match="the run is finished"):
+        RunFolder.attach(run.path)
+    with pytest.raises(ValueError, match=r"start\.json is missing"):
+        RunFolder.attach(tmp_path)
+
+
+def main(what: str, results: str, *more: str) -> None:
+    """Be the other process."""
+    if what == "study":
+        fake_study(Path(results), float(more[0]))
+        return
+    if more:
+        print("ready", flush=True)
+        while not Path(more[0]).exists():
+            time.sleep(0.001)
+    try:
+        print(start(Path(results)).state, flush=True)
+    except RunInUse:
+        print("refused", flush=True)
+    time.sleep(60)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

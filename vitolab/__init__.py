@@ -1,0 +1,118 @@
+"""Personalise computational models with an agent that learns how they behave.
+
+Public names load when they are first used, so that ``import vitolab`` costs nothing:
+
+>>> import vitolab as vl
+>>> problem = vl.models.circulation.problem("6p")
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vitolab import (
+        agent,
+        exploration,
+        initialization,
+        mdp,
+        models,
+        patients,
+        plots,
+        problem,
+        reference,
+        states,
+        store,
+        studies,
+        trajectories,
+        validation,
+    )
+    from vitolab.agent import Vito
+    from vitolab.exploration import explore
+    from vitolab.initialization import Initializer
+    from vitolab.mdp import MDP, Policy
+    from vitolab.problem import Objective, Parameter, Patient, Problem
+    from vitolab.reference import LeastSquares, NelderMead
+    from vitolab.states import StateSpace
+    from vitolab.store import Run
+    from vitolab.trajectories import Fit, StopReason, Trajectories
+    from vitolab.validation import leave_one_out
+
+    __version__: str
+
+__all__ = [
+    "MDP",
+    "Fit",
+    "Initializer",
+    "LeastSquares",
+    "NelderMead",
+    "Objective",
+    "Parameter",
+    "Patient",
+    "Policy",
+    "Problem",
+    "Run",
+    "StateSpace",
+    "StopReason",
+    "Trajectories",
+    "Vito",
+    "__version__",
+    "agent",
+    "exploration",
+    "explore",
+    "initialization",
+    "leave_one_out",
+    "mdp",
+    "models",
+    "patients",
+    "plots",
+    "problem",
+    "reference",
+    "states",
+    "store",
+    "studies",
+    "trajectories",
+    "validation",
+]
+
+# module in which each public name lives; what is not here is a module itself
+_HOMES = {
+    "Parameter": "problem",
+    "Objective": "problem",
+    "Patient": "problem",
+    "Problem": "problem",
+    "Trajectories": "trajectories",
+    "Fit": "trajectories",
+    "StopReason": "trajectories",
+    "explore": "exploration",
+    "StateSpace": "states",
+    "MDP": "mdp",
+    "Policy": "mdp",
+    "Initializer": "initialization",
+    "Vito": "agent",
+    "NelderMead": "reference",
+    "LeastSquares": "reference",
+    "leave_one_out": "validation",
+    "Run": "store",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used (PEP 562)."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: Any
+    if name == "__version__":
+        value = import_module("importlib.metadata").version(__name__)
+    elif name in _HOMES:
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    else:
+        value = import_module(f"{__name__}.{name}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, loaded or not."""
+    return sorted(__all__)

@@ -1,0 +1,266 @@
+"""The command line.
+
+Exit status 0: done; 1: the run failed; 2: the input was refused, with one sentence that says
+why. Heavy imports are made by the command that needs them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Personalise computational models with an agent that learns how they behave.",
+)
+
+Results = Annotated[Path, typer.Option("--results", help="Folder of all results.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Same seed, same results.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option("--jobs", min=1, help="Work at the same time [default: one per processor]."),
+]
+
+
+@app.command("list")
+def list_studies(results: Results = Path("results")) -> None:
+    """List the studies, their parameters and last runs."""
+    from vitolab.store import list_runs
+    from vitolab.studies import STUDIES
+
+    runs = list_runs(results)
+    for study in STUDIES:
+        typer.echo(f"{study.name}: {study.title}")
+        quick = study.profiles["quick"]
+        values = ", ".join(f"{name}={json.dumps(value)}" for name, value in quick.items())
+        typer.echo(f"  parameters (quick): {values or 'none'}")
+        sizes = ", ".join(f"{name} ({study.duration[name]})" for name in study.profiles)
+        typer.echo(f"  profiles: {sizes}")
+        last = next((run for run in runs if run.path.parent.name == study.name), None)
+        if last is not None:
+            reason = f" ({last.reason})" if last.reason else ""
+            typer.echo(f"  last run: {last.status}{reason}, {last.path}")
+
+
+@app.command()
+def run(
+    study: Annotated[str, typer.Argument(help="Name of the study, see `vitolab list`.")],
+    profile: Annotated[str, typer.Option(help="Size: quick, standard or paper.")] = "quick",
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option("--parameter", "-p", metavar="NAME=VALUE", help="Change a parameter."),
+    ] = None,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    results: Results = Path("results"),
+    again: Annotated[bool, typer.Option("--again", help="Compute anew what is complete.")] = False,
+) -> None:
+    """Run a study, or go on with one that was interrupted."""
+    from vitolab import studies
+
+    info = studies.run(
+        studies.find_study(study),
+        profile,
+        overrides=dict(_assignment(text) for text in parameter or []),
+        seed=seed,
+        n_jobs=jobs,
+        results=results,
+        again=again,
+    )
+    _report(info.status, info.reason, info.path)
+
+
+@app.command()
+def demo(results: Results = Path("results")) -> None:
+    """Run one quick study per model and print Vito beside the references."""
+    from vitolab import studies
+
+    last = studies.demo(results)[-1]
+    _report(last.status, last.reason, last.path)
+
+
+@app.command()
+def personalize(
+    model: Annotated[str, typer.Argument(help="Name of the model: circulation.")],
+    patients: Annotated[
+        Path | None, typer.Option("--patients", metavar="FILE.csv", help="Measurements.")
+    ] = None,
+    template: Annotated[
+        bool, typer.Option("--template", help="Print an example of such a file and stop.")
+    ] = False,
+    setup: Annotated[str, typer.Option(help="Parameters to find: 2p, 3p, 5p or 6p.")] = "6p",
+    train_on: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.csv", help="Patients to learn from [default: synthetic ones]."),
+    ] = None,
+    n_samples: Annotated[
+        int, typer.Option(min=1, help="Transitions to explore per patient to learn from.")
+    ] = 2000,
+    allow_missing: Annotated[
+        bool, typer.Option("--allow-missing", help="Leave out patients with empty cells.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE.csv", help="Where to write [default: print].")
+    ] = None,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    results: Results = Path("results"),
+    again: Annotated[bool, typer.Option("--again", help="Compute anew what is complete.")] = False,
+) -> None:
+    """Personalise the patients of a CSV file."""
+    from importlib import import_module
+
+    if model != "circulation":
+        raise ValueError(f"model is {model!r}, expected circulation")
+    circulation = import_module("vitolab.models.circulation")
+    problem = circulation.problem(setup)
+
+    from vitolab import patients as tables
+
+    if template:
+        typer.echo(tables.template(problem), nl=False)
+        return
+    if patients is None:
+        raise ValueError("--patients FILE.csv is missing, expected it or --template")
+    table = tables.read_patients(patients, problem, allow_missing=allow_missing)
+    training = circulation.cohort().evaluation
+    if train_on is not None:
+        training = tables.read_patients(train_on, problem, allow_missing=allow_missing).patients
+
+    import time
+
+    from vitolab.personalization import personalize_file
+    from vitolab.store import newest_progress
+    from vitolab.studies import N_STATES, processors, shown
+
+    began = time.time()
+    with shown(lambda: newest_progress(results, "personalize", began)):
+        fitted = personalize_file(
+            problem,
+            table,
+            setup=setup,
+            train_on=training,
+            n_states=N_STATES[setup],
+            n_samples=n_samples,
+            seed=seed,
+            n_jobs=jobs or processors(),
+            results_root=results,
+            out=out,
+            again=again,
+        )
+    if out is None:
+        typer.echo(fitted.to_csv(index=False), nl=False)
+    else:
+        typer.echo(str(out))
+
+
+@app.command()
+def doctor() -> None:
+    """Say what is installed and whether it can work."""
+    import importlib.util
+    import platform
+    import shutil
+    from importlib import metadata
+
+    from vitolab.notebooks import find_notebook
+    from vitolab.runs import LIBRARIES
+    from vitolab.studies import STUDIES, processors
+
+    typer.echo(f"python {platform.python_version()} ({sys.executable})")
+    for name in (*LIBRARIES, "holoviews", "panel", "papermill", "ipykernel"):
+        try:
+            typer.echo(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            typer.echo(f"{name} not installed")
+    typer.echo(f"processors: {processors()} usable of {os.cpu_count()}")
+    for name in ("nlopt", "meshio", "pyvista", "dask", "roadrunner", "myokit", "fmpy"):
+        found = importlib.util.find_spec(name) is not None
+        typer.echo(f"optional {name}: {'found' if found else 'not found'}")
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    typer.echo(f"optional chromium: {browser or 'not found'}")
+    for study in STUDIES:
+        try:
+            typer.echo(f"notebook {study.name}: {find_notebook(study.notebook)}")
+        except ValueError as error:
+            typer.echo(f"notebook {study.name}: {error}")
+    folder, why = kernel_cache()
+    state = "writable" if _is_writable(folder) else "NOT writable: kernels compile at every start"
+    typer.echo(f"kernel cache ({why}): {folder}, {state}")
+    typer.echo("  an old or damaged cache is cured by deleting the folder's .nbi and .nbc files")
+
+
+def kernel_cache() -> tuple[Path, str]:
+    """Folder in which compiled kernels are kept, and why there."""
+    configured = os.environ.get("NUMBA_CACHE_DIR")
+    if configured:
+        return Path(configured), "NUMBA_CACHE_DIR"
+    beside = Path(__file__).parent / "kernels" / "__pycache__"
+    if _is_writable(beside):
+        return beside, "beside the kernels"
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "numba", "package is read-only"
+
+
+def _is_writable(folder: Path) -> bool:
+    """Whether a file can be written into a folder that is there or can be made."""
+    import tempfile
+
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    try:
+        with tempfile.TemporaryFile(dir=existing):
+            return True
+    except OSError:
+        return False
+
+
+def _assignment(text: str) -> tuple[str, Any]:
+    """Name and value of ``name=value``; the value is JSON, or else text."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ValueError(f"parameter {text!r}: expected name=value")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def _report(status: str, reason: str, path: Path) -> None:
+    """End with the outcome of a run."""
+    if status != "complete":
+        typer.echo(f"vitolab: the run failed: {reason}; see {path}", err=True)
+        raise typer.Exit(1)
+    typer.echo(str(path))
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    try:
+        arguments = sys.argv[1:] or ["--help"]
+        code = app(arguments, standalone_mode=False, prog_name="vitolab")
+    except typer.Abort:
+        code = 130
+    except Exception as error:
+        message = _refusal(error)
+        if message is None:
+            raise
+        typer.echo(f"vitolab: {message}", err=True)
+        code = 2
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _refusal(error: Exception) -> str | None:
+    """Sentence for an error that the user can mend; None for a fault of the program."""
+    from vitolab.claims import RunInUse
+
+    if hasattr(error, "format_message"):  # usage errors of the command line itself
+        return str(error.format_message())
+    if isinstance(error, (ValueError, OSError, RunInUse)):
+        return " ".join(str(error).split())
+    return None

@@ -1,0 +1,187 @@
+"""Files that are whole or absent, keys that name content, and random streams made from keys."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@contextmanager
+def atomic(path: Path) -> Iterator[Path]:
+    """Give a temporary path beside `path`; on success it is flushed to disk and renamed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write JSON, whole or not at all."""
+    text = json.dumps(data, indent=1, allow_nan=False, ensure_ascii=False)
+    with atomic(path) as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write plain arrays as ``.npz``, whole or not at all."""
+    with atomic(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **dict(arrays))
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Read arrays written by `write_arrays`."""
+    with np.load(path, allow_pickle=False) as stored:
+        return {name: stored[name] for name in stored.files}
+
+
+def write_table(path: Path, table: pd.DataFrame) -> None:
+    """Write a Parquet table, whole or not at all."""
+    with atomic(path) as temporary:
+        table.to_parquet(temporary, index=False)
+
+
+def _plain(value: Any) -> Any:
+    """Turn numpy values, mappings and sequences into what JSON knows."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {str(key): _plain(value[key]) for key in value}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def digest(*parts: Any) -> str:
+    """SHA-256 of the canonical JSON of the parts, as 64 hexadecimal digits.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a part is not a finite number, text, or a list or mapping of these.
+    """
+    text = json.dumps(_plain(parts), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def stream(*parts: Any) -> np.random.Generator:
+    """Random generator that depends on the parts only: not on order, worker or position."""
+    entropy = int(digest(*parts), 16)
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
+
+
+def source_version(*paths: str | Path) -> str:
+    """Short hash of source or data files; changes when what they compute may change."""
+    hasher = hashlib.sha256()
+    for path in paths:
+        hasher.update(Path(path).read_bytes())
+    return hasher.hexdigest()[:12]
+
+
+def checksum(path: Path) -> str:
+    """SHA-256 of a file, as 64 hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+
+def checked_name(what: str, name: str) -> str:
+    """Return `name` if it can safely be the name of a file or folder.
+
+    Raises
+    ------
+    ValueError
+        If it holds anything but letters, digits, dots, dashes and underscores.
+    """
+    if not _NAME.fullmatch(name):
+        raise ValueError(
+            f"{what} is {name!r}, expected letters, digits, dots, dashes and underscores, "
+            "at most 128, beginning with a letter or digit"
+        )
+    return name
+
+
+@dataclass(frozen=True)
+class WalkCache:
+    """Explored walks, kept under ``<root>/walks/<problem key>/<patient key>.npz``.
+
+    Walks follow from their keys, so writers that meet write the same content and need no lock.
+
+    Attributes
+    ----------
+    root : Path
+        Folder of the results.
+    """
+
+    root: Path
+
+    def path(self, problem_key: str, patient_key: str) -> Path:
+        """File of the walks of one patient."""
+        folder = self.root / "walks" / checked_name("problem key", problem_key)
+        return folder / f"{checked_name('patient key', patient_key)}.npz"
+
+    def load(self, problem_key: str, patient_key: str) -> dict[str, NDArray[Any]] | None:
+        """Read the walks of one patient.
+
+        Returns
+        -------
+        dict of str to ndarray, or None
+            None if there are none, or the file is damaged or holds something else.
+        """
+        path = self.path(problem_key, patient_key)
+        try:
+            if not zipfile.is_zipfile(path):
+                return None
+            arrays = read_arrays(path)
+        except Exception:  # damaged archives, headers and arrays each raise in their own ways
+            return None
+        # a file that was copied under another name is not this patient's
+        if str(arrays.pop("keys", "")) != f"{problem_key} {patient_key}":
+            return None
+        return arrays
+
+    def store(self, problem_key: str, patient_key: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Keep the walks of one patient, unless longer ones are already there.
+
+        Parameters
+        ----------
+        problem_key, patient_key : str
+        arrays : mapping of str to ndarray
+            Plain arrays; the name ``keys`` is taken.
+        """
+        known = self.load(problem_key, patient_key)
+        if known is not None and _size(known) >= _size(arrays):
+            return
+        keys = np.array(f"{problem_key} {patient_key}")
+        write_arrays(self.path(problem_key, patient_key), {**arrays, "keys": keys})
+
+
+def _size(arrays: Mapping[str, NDArray[Any]]) -> int:
+    """Number of values in all arrays."""
+    return sum(array.size for array in arrays.values())

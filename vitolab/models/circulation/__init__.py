@@ -1,0 +1,31 @@
+"""Whole-body circulation: the model as a problem, and a synthetic heart-failure cohort."""
+
+from __future__ import annotations
+
+from vitolab.models.circulation.frozen import Cohort, cohort, measured_curves
+from vitolab.models.circulation.model import (
+    OBJECTIVES,
+    PARAMETERS,
+    SETUPS,
+    Numerics,
+    Runs,
+    curves,
+    heart_rate,
+    problem,
+    run,
+)
+
+__all__ = [
+    "OBJECTIVES",
+    "PARAMETERS",
+    "SETUPS",
+    "Cohort",
+    "Numerics",
+    "Runs",
+    "cohort",
+    "curves",
+    "heart_rate",
+    "measured_curves",
+    "problem",
+    "run",
+]

@@ -1,0 +1,121 @@
+"""The synthetic heart-failure cohort, frozen: measurements and measured curves, no truth.
+
+56 synthetic patients, made by `vitolab.models.circulation.generate` with a richer model than the
+one that is personalised; results on them are not comparable to the paper's success rates.
+
+The measurements of all 56 (the paper's in brackets): end-diastolic LV volume 130 to 631 mL (129 to
+647), end-systolic 71 to 498 mL (63 to 529), mean aortic pressure 69 to 120 mmHg (68 to 121),
+peak-systolic 87 to 153 (83 to 182), end-diastolic 49 to 98 (48 to 99), ejection time 116 to 512 ms
+(115 to 514).
+
+Not every patient has a solution in every setup. Searching from many starts after the cohort was
+frozen found one for 47 of the 48 with two and with three parameters (C10, with an end-diastolic
+volume of 631 mL, stays 4.8 and 2.4 tolerances away while the dead volume is fixed) and for all 48
+with five and six.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from vitolab.kernels.circulation import OUTPUTS
+from vitolab.problem import FloatArray, Patient
+
+CHECKSUMS = {
+    "cohort.csv": "2f4268da453353dfbac466df55b8ff507399bec7cb17de52157d9a22d0a49ec1",
+    "cohort_curves.csv": "d9e27d8c27231aab8d618e6a2dc851dde53b960c06610be1b6ca94dc1d470038",
+}
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """Synthetic patients.
+
+    Attributes
+    ----------
+    scouting : list of Patient
+        Eight patients to choose settings with; no part of any result.
+    evaluation : list of Patient
+        The 48 others.
+    """
+
+    scouting: list[Patient]
+    evaluation: list[Patient]
+
+
+def read_checked(path: Path, checksum: str) -> list[dict[str, str]]:
+    """Rows of a frozen table.
+
+    Raises
+    ------
+    ValueError
+        If its SHA-256 is not the expected one.
+    """
+    content = path.read_bytes()
+    found = hashlib.sha256(content).hexdigest()
+    if found != checksum:
+        raise ValueError(
+            f"{path}: SHA-256 is {found[:12]}…, expected {checksum[:12]}…; the frozen cohort was "
+            "changed, restore the file"
+        )
+    return list(csv.DictReader(content.decode().splitlines()))
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    """Read a frozen table that lies beside this module."""
+    return read_checked(Path(__file__).with_name(name), CHECKSUMS[name])
+
+
+def cohort() -> Cohort:
+    """Load the patients C01 to C56.
+
+    Each has the six objectives, right-heart measurements for richer problems (``rv_edv``,
+    ``rv_esv``, ``pulmonary_mean``, ``pulmonary_systolic``, ``pulmonary_diastolic``, ``la_mean``)
+    and ``heart_rate`` in its data.
+
+    Raises
+    ------
+    ValueError
+        If the file was changed.
+    """
+    patients: dict[str, list[Patient]] = {"scouting": [], "evaluation": []}
+    for row in _rows("cohort.csv"):
+        measurements = {name: float(row[name]) for name in OUTPUTS}
+        data = {"heart_rate": float(row["heart_rate"])}
+        patients[row["split"]].append(Patient(row["patient"], measurements, data))
+    return Cohort(**patients)
+
+
+def measured_curves() -> dict[str, dict[str, FloatArray]]:
+    """Load each patient's noisy LV volume (mL) and aortic pressure (mmHg) over one beat.
+
+    The volume was taken at another heart rate and is stretched in time to the catheter's, as when
+    MRI and catheter curves are shown together.
+
+    Returns
+    -------
+    dict of str to dict of str to ndarray, shape (60,)
+        By patient: ``time`` (s since the start of ventricular contraction), ``lv_volume`` and
+        ``aortic_pressure``.
+
+    Raises
+    ------
+    ValueError
+        If a file was changed.
+    """
+    found = cohort()
+    period = {p.name: 60.0 / p.data["heart_rate"] for p in found.scouting + found.evaluation}
+    points: dict[str, list[tuple[float, float, float]]] = {name: [] for name in period}
+    for row in _rows("cohort_curves.csv"):
+        name, phase = row["patient"], float(row["phase"])
+        point = (phase * period[name], float(row["lv_volume"]), float(row["aortic_pressure"]))
+        points[name].append(point)
+    names = ("time", "lv_volume", "aortic_pressure")
+    return {
+        patient: dict(zip(names, np.array(rows).T, strict=True)) for patient, rows in points.items()
+    }

@@ -1,0 +1,35 @@
+"""True parameters of the synthetic cohort, for figures; nothing that personalises imports this.
+
+They are parameters of a richer model: the personalised model at the true parameters does not meet
+the measurements in general, so recovering them is no measure of success.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vitolab.models.circulation.frozen import read_checked
+from vitolab.models.circulation.model import PARAMETERS
+
+CHECKSUM = "3624cd4c32dac3fbf7dc7575c4ac266f246f0860e6161abef808f6f1bc423457"
+
+
+def _rows() -> list[dict[str, str]]:
+    """Read the frozen table."""
+    return read_checked(Path(__file__).with_name("truth.csv"), CHECKSUM)
+
+
+def truth() -> dict[str, dict[str, float]]:
+    """True parameters, by patient and parameter, in the paper's units.
+
+    Raises
+    ------
+    ValueError
+        If the file was changed.
+    """
+    return {row["patient"]: {p.name: float(row[p.name]) for p in PARAMETERS} for row in _rows()}
+
+
+def tail_patients() -> list[str]:
+    """Patients drawn from the wide distribution that fills the ends of the paper's ranges."""
+    return [row["patient"] for row in _rows() if row["source"] == "tail"]

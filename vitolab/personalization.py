@@ -1,0 +1,397 @@
+"""Personalise the patients of a user's file, and store what came out as a run.
+
+One agent learns from training patients and personalises every patient of the file. A patient
+who is among the training patients is personalised by an agent that learned from the others
+only (leave-one-out), so that a file may serve as its own training set.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from vitolab.agent import Vito, n_states_at_most
+from vitolab.files import atomic, digest
+from vitolab.patients import InputError, PatientTable
+from vitolab.problem import Patient, Problem
+from vitolab.store import OpenRun, Run, open_run
+from vitolab.trajectories import Personalizer, StopReason, Trajectories
+from vitolab.validation import (
+    REFERENCES,
+    budget,
+    child_seed,
+    fit_row,
+    patient_table,
+    policy_arrays,
+    trace_table,
+    walks_for,
+)
+from vitolab.validation import table as personalization_table
+
+AGENTS = ("vito", "vito-deterministic")
+
+
+def personalize_file(
+    problem: Problem,
+    table: PatientTable,
+    *,
+    setup: str,
+    train_on: Sequence[Patient],
+    n_states: int,
+    n_samples: int = 2_000,
+    max_runs: int | None = None,
+    methods: Sequence[str] = ("vito",),
+    seed: int = 0,
+    n_jobs: int = 1,
+    results_root: Path | str = "results",
+    out: Path | str | None = None,
+    again: bool = False,
+) -> pd.DataFrame:
+    """Train on some patients, personalise those of a file, store the run, tabulate the outcome.
+
+    What comes out for a patient depends neither on the other patients of the file nor on their
+    order, unless they are the training patients. A call that was interrupted goes on where it
+    was; one that is complete is read again.
+
+    Parameters
+    ----------
+    problem : Problem
+    table : PatientTable
+        As read by `vitolab.patients.read_patients`.
+    setup : str
+        Name of the setup in the stored tables, such as ``6p``.
+    train_on : sequence of Patient
+        Training patients, each with a name of its own. A patient of the file is left out of the
+        own training wherever the name, or data and measurements, are the same.
+    n_states : int
+        Number of states; where fewer distinct misfits were observed, the smaller number is used
+        and recorded.
+    n_samples : int
+        Transitions explored per training patient.
+    max_runs : int, optional
+        Forward runs allowed per personalisation; by default the paper's 50 per parameter.
+    methods : sequence of str
+        ``vito``, ``vito-deterministic``, and reference methods by name, each of which starts
+        once, uniformly in Ω.
+    seed, n_jobs : int
+    results_root : Path or str
+        Folder of runs and of the walk cache; the run is stored as study ``personalize``.
+    out : Path or str, optional
+        CSV file to write, whole or not at all; see `fit_table`.
+    again : bool
+        Compute anew what is complete.
+
+    Returns
+    -------
+    DataFrame
+        See `fit_table`.
+
+    Raises
+    ------
+    InputError
+        If no patient of the file can be personalised, `out` is a directory, or nobody is left
+        to train on.
+    ValueError
+        If a method is not known, or two training patients share a name.
+    """
+    out = None if out is None else Path(out)
+    if out is not None and out.is_dir():
+        raise InputError(f"{out}: found a directory, expected a name for the CSV file to write")
+    if not table.patients:
+        raise InputError(
+            f"{table.path}: every patient has an empty cell, expected one without at least"
+        )
+    known = (*AGENTS, *REFERENCES)
+    for method in methods:
+        if method not in known:
+            raise ValueError(f"method is {method!r}, expected one of {', '.join(known)}")
+    names = [patient.name for patient in train_on]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"training patient {name!r} occurs twice, expected once")
+    # by name, so that the order of a training file makes no difference
+    train_on = sorted(train_on, key=lambda patient: patient.name)
+    left_out = {p.name: training_overlap(problem, p, train_on) for p in table.patients}
+    learning = [method for method in methods if method in AGENTS]
+    for patient in table.patients:
+        if learning and len(left_out[patient.name]) == len(train_on):
+            raise InputError(
+                f"{table.path}, patient '{patient.name}': found no other training patient, "
+                "expected at least one"
+            )
+    max_runs = budget(problem) if max_runs is None else max_runs
+
+    run = open_run(
+        "personalize",
+        {
+            "setup": setup,
+            "problem": problem.name,
+            "problem_key": digest(problem.describe()),
+            "patients": table.path.name,
+            "patients_key": _key(table.patients),
+            "training_key": _key(train_on) if learning else "",
+            "n_training": len(train_on) if learning else 0,
+            "methods": list(methods),
+            "n_states": n_states,
+            "n_samples": n_samples,
+            "max_runs": max_runs,
+        },
+        results=results_root,
+        seed=seed,
+        again=again,
+    )
+    if run.folder.state == "complete":
+        stored = Run.load(run.path)
+    else:
+        try:
+            label = {"setup": setup, "repeat": None, "start": None, "seed": seed}
+            trained = label | {"n_states": n_states, "n_samples": n_samples}
+            untrained = label | {"n_states": None, "n_samples": None}
+            references = [method for method in methods if method in REFERENCES]
+            _refer(run, problem, table.patients, references, untrained, max_runs, n_jobs)
+            arrays = None
+            if learning:
+                child = child_seed(seed, "repeat", 0)  # the studies', so that walks are shared
+                cache = Path(results_root)
+                run.progress("exploring", 0, len(train_on))
+                walks = walks_for(problem, train_on, n_samples, child, n_jobs, cache)
+                walks = walks.first(n_samples)
+                groups: dict[tuple[str, ...], list[Patient]] = {}
+                for patient in table.patients:
+                    groups.setdefault(left_out[patient.name], []).append(patient)
+                _learn(run, problem, groups, walks, learning, trained, max_runs, child, n_jobs)
+                arrays = policy_arrays(
+                    {setup: problem},
+                    train_on,
+                    n_states={setup: n_states},
+                    n_samples={setup: n_samples},
+                    seed=seed,
+                    n_jobs=n_jobs,
+                    cache=cache,
+                )
+            measured = patient_table({setup: problem}, table.patients)
+            stored = run.finish(problems={setup: problem}, patients=measured, arrays=arrays)
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            run.folder.finish("failed", " ".join(reason.split()))
+            raise
+        except BaseException:  # stopped by the user: the next call goes on from here
+            run.folder.release()
+            raise
+    fitted = fit_table(problem, table, stored.personalizations, methods)
+    if out is not None:
+        with atomic(out) as temporary:
+            fitted.to_csv(temporary, index=False, float_format="%.8g", encoding="utf-8")
+    return fitted
+
+
+def training_overlap(
+    problem: Problem, patient: Patient, train_on: Sequence[Patient]
+) -> tuple[str, ...]:
+    """Names of the training patients who are, or may be, this patient.
+
+    Parameters
+    ----------
+    problem : Problem
+    patient : Patient
+    train_on : sequence of Patient
+
+    Returns
+    -------
+    tuple of str
+        Those with the same name, and those with the same measurements (of this problem) and
+        the same data, to 1e-9: a conversion of units may have changed the last digit.
+    """
+    z = problem.measured(patient)
+    return tuple(
+        other.name
+        for other in train_on
+        if other.name == patient.name
+        or (
+            np.allclose(problem.measured(other), z, rtol=1e-9, atol=0.0)
+            and other.data.keys() == patient.data.keys()
+            and all(_same(value, patient.data[name]) for name, value in other.data.items())
+        )
+    )
+
+
+def fit_table(
+    problem: Problem,
+    table: PatientTable,
+    personalizations: pd.DataFrame,
+    methods: Sequence[str],
+) -> pd.DataFrame:
+    """Tabulate outcomes for reading, one row per patient and method, in the order of the file.
+
+    Parameters
+    ----------
+    problem : Problem
+    table : PatientTable
+    personalizations : DataFrame
+        Of the stored run.
+    methods : sequence of str
+
+    Returns
+    -------
+    DataFrame
+        Columns ``patient``, ``method``, ``solved``, ``stop_reason`` (a sentence), ``n_runs``,
+        ``n_restarts``, ``training`` (how many patients the agent learned from, and who was left
+        out); each parameter with its unit; each objective as measured, as modelled, and the
+        misfit; then the further columns of the file. A patient of the file who was skipped has
+        one row with the reason and no numbers.
+    """
+    keys = zip(personalizations["patient"], personalizations["method"], strict=True)
+    outcomes = dict(zip(keys, personalizations.to_dict("records"), strict=True))
+    patients = {patient.name: patient for patient in table.patients}
+    skipped = dict(table.skipped)
+    columns = ["patient", "method", "solved", "stop_reason", "n_runs", "n_restarts", "training"]
+    columns += [_header(p.name, p.unit) for p in problem.parameters]
+    columns += [
+        _header(f"{o.name}_{what}", o.unit)
+        for o in problem.objectives
+        for what in ("measured", "modelled", "misfit")
+    ]
+    # a further column may be called as one of ours, for instance when a table is read again
+    further = table.extra.rename(columns={n: f"{n} (file)" for n in table.extra if n in columns})
+    rows = []
+    for name in further.index:
+        kept = further.loc[name].to_dict()
+        if name in skipped:
+            rows.append({"patient": name, "stop_reason": f"Left out: {skipped[name]}.", **kept})
+            continue
+        for method in methods:
+            outcome = outcomes[name, method]
+            values = _values(problem, patients[name], outcome)
+            rows.append({"patient": name, "method": method, **values, **kept})
+    frame = pd.DataFrame(rows, columns=[*columns, *further.columns])
+    return frame.astype({"solved": "boolean", "n_runs": "Int64", "n_restarts": "Int64"})
+
+
+def _values(problem: Problem, patient: Patient, outcome: Mapping[Hashable, Any]) -> dict[str, Any]:
+    """Columns of one personalisation."""
+    values = {name: outcome[name] for name in ("solved", "n_runs", "n_restarts", "training")}
+    values["stop_reason"] = StopReason(outcome["stop_reason"]).sentence
+    for p in problem.parameters:
+        values[_header(p.name, p.unit)] = outcome[f"x:{p.name}"]
+    for o, measured in zip(problem.objectives, problem.measured(patient), strict=True):
+        misfit = outcome[f"misfit:{o.name}"]
+        values[_header(f"{o.name}_measured", o.unit)] = measured
+        values[_header(f"{o.name}_modelled", o.unit)] = measured + misfit
+        values[_header(f"{o.name}_misfit", o.unit)] = misfit
+    return values
+
+
+def _header(name: str, unit: str) -> str:
+    """Header of a column with numbers."""
+    return f"{name} [{unit}]" if unit else name
+
+
+def _learn(
+    run: OpenRun,
+    problem: Problem,
+    groups: Mapping[tuple[str, ...], Sequence[Patient]],
+    walks: Trajectories,
+    methods: Sequence[str],
+    label: Mapping[str, Any],
+    max_runs: int,
+    seed: int,
+    n_jobs: int,
+) -> None:
+    """For each set of training patients left out, learn from the others and personalise."""
+
+    def work(left_out: tuple[str, ...]) -> None:
+        missing = [p for p in groups[left_out] if not run.has_part(digest("agents", p.name))]
+        if not missing:
+            return
+        train = walks.select([name for name in walks.patients if name not in left_out])
+        used = min(label["n_states"], n_states_at_most(problem, train))
+        vito = Vito.learn(problem, train, used, child_seed(seed, "without", *left_out))
+        agents = {
+            method: vito.acting(deterministic=method == "vito-deterministic") for method in methods
+        }
+        training = f"{len(train.patients)} patients"
+        if left_out:
+            training += f", without {' and '.join(left_out)}"
+        more = {"n_states_used": used, "training": training}
+        for patient in missing:
+            part = _part(problem, patient, agents, label, more, max_runs, seed)
+            run.write_part(digest("agents", patient.name), *part)
+
+    _each(run, "learning and personalising", work, list(groups), n_jobs)
+
+
+def _refer(
+    run: OpenRun,
+    problem: Problem,
+    patients: Sequence[Patient],
+    methods: Sequence[str],
+    label: Mapping[str, Any],
+    max_runs: int,
+    n_jobs: int,
+) -> None:
+    """Personalise by reference methods, each from the first start of the studies."""
+    optimisers = {method: REFERENCES[method](problem) for method in methods}
+    more = {"n_states_used": None, "training": ""}
+    seed = child_seed(label["seed"], "start", 0)
+
+    def work(patient: Patient) -> None:
+        key = digest("references", patient.name)
+        if not run.has_part(key):
+            part = _part(problem, patient, optimisers, label, more, max_runs, seed)
+            run.write_part(key, *part)
+
+    if methods:
+        _each(run, "reference methods", work, patients, n_jobs)
+
+
+def _part(
+    problem: Problem,
+    patient: Patient,
+    personalizers: Mapping[str, Personalizer],
+    label: Mapping[str, Any],
+    more: Mapping[str, Any],
+    max_runs: int,
+    seed: int,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Personalizations and traces of one patient."""
+    rows, traces = [], []
+    for method, personalizer in personalizers.items():
+        fit = personalizer.personalize(patient, max_runs=max_runs, seed=seed)
+        key = {**label, "patient": patient.name, "method": method}
+        rows.append({**key, **more, **fit_row(problem, fit)})
+        traces.append(trace_table(problem, fit, key))
+    return personalization_table(rows), pd.concat(traces)
+
+
+def _each(
+    run: OpenRun, stage: str, work: Callable[[Any], None], items: Sequence[Any], n_jobs: int
+) -> None:
+    """Do the work for each item and tell how far it is."""
+    run.progress(stage, 0, len(items))
+    # k-means sums in another order with another number of threads of its own
+    with threadpool_limits(1):
+        finished = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator_unordered")(
+            delayed(work)(item) for item in items
+        )
+        for done, _ in enumerate(finished, start=1):
+            run.progress(stage, done, len(items))
+
+
+def _key(patients: Sequence[Patient]) -> str:
+    """Key of what is known of some patients, whatever their order."""
+    known = sorted((p.name, digest(p.measurements, p.data)) for p in patients)
+    return digest(*known)
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two data are the same, numbers to 1e-9."""
+    if isinstance(a, float | int) and isinstance(b, float | int):
+        return math.isclose(a, b, rel_tol=1e-9)
+    return digest(a) == digest(b)

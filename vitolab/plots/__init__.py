@@ -1,0 +1,77 @@
+"""Figures and tables: functions of stored data, drawn for files and for the browser alike."""
+
+from __future__ import annotations
+
+from vitolab.plots.convergence import (
+    convergence_curves,
+    learning_panel,
+    policy_curves,
+    reference_deciles,
+    restart_curves,
+)
+from vitolab.plots.decisions import action_choice, visits_map
+from vitolab.plots.fit import fit_curves, fit_table, pressure_volume_loops
+from vitolab.plots.grid import (
+    grid_error_map,
+    grid_error_maps,
+    grid_success_map,
+    grid_success_maps,
+    grid_table,
+    start_errors,
+)
+from vitolab.plots.learning import candidates, policy_map, state_space, value_convergence
+from vitolab.plots.overview import overview
+from vitolab.plots.scouting import scouting_curves, scouting_table
+from vitolab.plots.style import METHOD_COLORS, layout, save, use
+from vitolab.plots.summary import summarize
+from vitolab.plots.tables import (
+    convergence_table,
+    reference_table,
+    samples_needed,
+    weighting_table,
+)
+from vitolab.plots.walks import (
+    explored_walks,
+    function_map,
+    misfit_history,
+    personalization_paths,
+)
+
+__all__ = [
+    "METHOD_COLORS",
+    "action_choice",
+    "candidates",
+    "convergence_curves",
+    "convergence_table",
+    "explored_walks",
+    "fit_curves",
+    "fit_table",
+    "function_map",
+    "grid_error_map",
+    "grid_error_maps",
+    "grid_success_map",
+    "grid_success_maps",
+    "grid_table",
+    "layout",
+    "learning_panel",
+    "misfit_history",
+    "overview",
+    "personalization_paths",
+    "policy_curves",
+    "policy_map",
+    "pressure_volume_loops",
+    "reference_deciles",
+    "reference_table",
+    "restart_curves",
+    "samples_needed",
+    "save",
+    "scouting_curves",
+    "scouting_table",
+    "start_errors",
+    "state_space",
+    "summarize",
+    "use",
+    "value_convergence",
+    "visits_map",
+    "weighting_table",
+]

@@ -1,0 +1,230 @@
+"""Figures of what an agent gains from more training samples (section 3.3.4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import holoviews as hv
+import numpy as np
+import pandas as pd
+
+from vitolab.plots.style import MARKERS, fill, layout, panel, series, series_color, style
+from vitolab.plots.summary import deciles, order_of, over_repeats, summarize
+
+SUCCESS = ("success", "patients solved [%]", (-3.0, 103.0), "highest")
+RUNS = ("runs_all", "mean forward runs, all patients", (0.0, None), "lowest")
+DIRECT = ("direct", "share of all patients [%]", (-3.0, 103.0), "highest")
+SAMPLES = "training samples per patient"
+
+
+def _learning(
+    personalizations: pd.DataFrame, method: str, measure: str, dash: str = "solid", suffix: str = ""
+) -> list[Any]:
+    """Curves of one measure against samples per patient, one per setup."""
+    rows = personalizations[personalizations["method"] == method]
+    summary = summarize(rows, ["setup", "n_samples", "repeat"])
+    curves = over_repeats(summary, ["setup", "n_samples"], measure)
+    items: list[Any] = []
+    for position, setup in enumerate(order_of(personalizations["setup"].tolist())):
+        own = curves[curves["setup"] == setup]
+        items += series(
+            own,
+            "n_samples",
+            label=setup + suffix,
+            color=series_color(position),
+            dash=dash,
+            marker=MARKERS[position],
+            band=not suffix,
+        )
+    return items
+
+
+def reference_deciles(
+    personalizations: pd.DataFrame, method: str, measure: str, *, best: str
+) -> Any:
+    """Results of a reference method over its random starts, as shades of 10 % each.
+
+    Parameters
+    ----------
+    personalizations : DataFrame
+    method : str
+    measure : str
+        A column of `vitolab.plots.summary.summarize`.
+    best : {"highest", "lowest"}
+        Which end of the measure is good; the best tenth is the darkest.
+    """
+    rows = personalizations[personalizations["method"] == method]
+    summary = summarize(rows, ["setup", "start"])
+    setups = order_of(personalizations["setup"].tolist())
+    items: list[Any] = []
+    for position, setup in enumerate(setups):
+        values = summary.loc[summary["setup"] == setup, measure].to_numpy(float)
+        if not values.size:
+            continue
+        for rank, (low, high) in enumerate(deciles(values, best=best)):
+            corners = [(position - 0.35, low, position + 0.35, high)]
+            box = hv.Rectangles(corners, label=setup if rank == 0 else "")
+            items.append(fill(box, series_color(position), 1.0 - 0.088 * rank))
+        middle = hv.Curve([(position - 0.35, np.mean(values)), (position + 0.35, np.mean(values))])
+        items.append(style(middle, color="#000000", line_width=1.4))
+    return hv.Overlay(items)
+
+
+def convergence_curves(
+    personalizations: pd.DataFrame,
+    *,
+    references: tuple[str, ...] = ("nelder-mead", "least-squares-multistart"),
+    patients: str = "synthetic patients",
+) -> Any:
+    """Success and mean runs against samples per patient, beside the reference methods.
+
+    Parameters
+    ----------
+    personalizations : DataFrame
+    references : tuple of str
+        Methods for the panels on the right.
+    patients : str
+        Who was personalised, for the title.
+
+    Returns
+    -------
+    HoloViews layout
+        Left: one curve per setup, bands of 0.5 and 1 standard deviation over the repeats.
+        Right: each shade is a tenth of a reference method's results over its random starts,
+        darkest the best; the black line is their mean.
+    """
+    known = set(personalizations["method"])
+    references = tuple(name for name in references if name in known)
+    setups = order_of(personalizations["setup"].tolist())
+    summary = summarize(personalizations, ["setup", "method", "n_samples", "repeat", "start"])
+    highest = float(summary["runs_all"].max()) * 1.08
+    size = (3.7, 2.7)
+    panels = []
+    for (measure, label, limits, best), top in ((SUCCESS, 103.0), (RUNS, highest)):
+        first = measure == "success"
+        panels.append(
+            panel(
+                hv.Overlay(_learning(personalizations, "vito", measure)),
+                title="Vito" if first else "",
+                xlabel=SAMPLES,
+                ylabel=label,
+                size=size,
+                legend="right" if first and not references else None,
+                logx=True,
+                padding=0.06,
+                ylim=(limits[0], top),
+            )
+        )
+        for name in references:
+            panels.append(
+                panel(
+                    reference_deciles(personalizations, name, measure, best=best),
+                    title=name if first else "",
+                    xlabel="setup",
+                    ylabel=label,
+                    size=size,
+                    legend="right" if first and name == references[-1] else None,
+                    xticks=list(enumerate(setups)),
+                    xlim=(-0.6, len(setups) - 0.4),
+                    ylim=(limits[0], top),
+                )
+            )
+    return layout(
+        panels,
+        columns=1 + len(references),
+        title=_title(personalizations, patients),
+        size=size,
+    )
+
+
+def _title(personalizations: pd.DataFrame, patients: str) -> str:
+    """How many patients, repeats and starts a figure shows."""
+    n = personalizations["patient"].nunique()
+    words = [f"{n} {patients}, leave-one-out"]
+    for column, what in (("repeat", "repeat"), ("start", "random start")):
+        number = personalizations[column].nunique()
+        if number:
+            words.append(f"{number} {what}{'s' if number > 1 else ''}")
+    return ", ".join(words)
+
+
+def learning_panel(
+    personalizations: pd.DataFrame,
+    *,
+    title: str,
+    measure: tuple[str, str, tuple[float, float | None], str] = SUCCESS,
+    size: tuple[float, float] = (4.4, 3.2),
+) -> Any:
+    """One measure of Vito against samples per patient.
+
+    Parameters
+    ----------
+    personalizations : DataFrame
+    title : str
+    measure : tuple
+        `SUCCESS`, `RUNS` or `DIRECT`.
+    size : (float, float)
+        Inches.
+    """
+    name, label, limits, _ = measure
+    return panel(
+        hv.Overlay(_learning(personalizations, "vito", name)),
+        title=title,
+        xlabel=SAMPLES,
+        ylabel=label,
+        size=size,
+        legend="right",
+        logx=True,
+        padding=0.06,
+        ylim=limits,
+    )
+
+
+def policy_curves(
+    personalizations: pd.DataFrame, *, patients: str = "synthetic patients"
+) -> Any:
+    """Stochastic (solid) against deterministic policy (dashed).
+
+    Parameters
+    ----------
+    personalizations : DataFrame
+        Methods ``vito`` and ``vito-deterministic``.
+    patients : str
+        Who was personalised, for the title.
+    """
+    panels = []
+    for measure, label, limits, _ in (SUCCESS, RUNS):
+        items = _learning(personalizations, "vito", measure, suffix=", stochastic")
+        items += _learning(
+            personalizations, "vito-deterministic", measure, "dashed", ", deterministic"
+        )
+        panels.append(
+            panel(
+                hv.Overlay(items),
+                title="success" if measure == "success" else "forward runs",
+                xlabel=SAMPLES,
+                ylabel=label,
+                legend="right" if panels else None,
+                logx=True,
+                padding=0.06,
+                ylim=limits,
+            )
+        )
+    learned = personalizations[personalizations["start"].isna()]
+    return layout(panels, columns=2, title=_title(learned, patients))
+
+
+def restart_curves(
+    personalizations: pd.DataFrame, *, patients: str = "synthetic patients"
+) -> Any:
+    """Share of patients that are solved without re-initialisation, against samples per patient.
+
+    Parameters
+    ----------
+    personalizations : DataFrame
+    patients : str
+        Who was personalised, for the title.
+    """
+    learned = personalizations[personalizations["start"].isna()]
+    title = f"solved without re-initialisation\n{_title(learned, patients)}"
+    return learning_panel(personalizations, title=title, measure=DIRECT)

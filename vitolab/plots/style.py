@@ -1,0 +1,263 @@
+"""How every figure looks: colours, sizes, and the same options for files and for the browser."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import holoviews as hv
+
+# importing a plotting package registers its backend, without output in a notebook
+import holoviews.plotting.bokeh
+import holoviews.plotting.mpl  # noqa: F401
+import pandas as pd
+
+Backend = Literal["bokeh", "matplotlib"]
+
+# Okabe and Ito (2008), told apart by colour-blind readers; one colour per method, everywhere.
+METHOD_COLORS = {
+    "vito": "#0072B2",
+    "vito-deterministic": "#56B4E9",
+    "vito-hindsight": "#CC79A7",
+    "vito-continuous": "#000000",
+    "nelder-mead": "#D55E00",
+    "nelder-mead-unweighted": "#E69F00",
+    "least-squares": "#009E73",
+    "least-squares-multistart": "#00523C",
+    "bobyqa-simple": "#999999",
+    "bobyqa-cascade": "#B8A800",
+}
+# Tol's bright scheme, for what is not a method: setups, walks, objectives
+SERIES_COLORS = ("#4477AA", "#228833", "#B89C00", "#AA3377", "#EE6677", "#4FA8C4", "#777777")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+SUCCESS_COLOR = "#009E73"
+MEASURED_COLOR = "#222222"
+MAP = "cividis"
+PIXELS_PER_INCH = 80
+TITLE_INCHES = 0.6
+
+# the same option in the words of each backend
+_WORDS = {"line_width": "linewidth", "line_dash": "linestyle", "line_color": "edgecolor"}
+_BOKEH_MARKERS = {"P": "cross", "X": "x"}
+
+
+def series_color(position: int) -> str:
+    """Colour of the n-th series."""
+    return SERIES_COLORS[position % len(SERIES_COLORS)]
+
+
+def method_color(method: str) -> str:
+    """Colour of a method, grey if it has none."""
+    return METHOD_COLORS.get(method, "#777777")
+
+
+def style(
+    element: Any,
+    *,
+    bokeh: Mapping[str, Any] | None = None,
+    matplotlib: Mapping[str, Any] | None = None,
+    **both: Any,
+) -> Any:
+    """Set options of one element for both backends.
+
+    Parameters
+    ----------
+    element : HoloViews element
+    bokeh, matplotlib : mapping, optional
+        Options that only one backend knows.
+    **both
+        Options in Bokeh's words; ``size`` is the diameter of a marker in pixels.
+    """
+    for_matplotlib = {_WORDS.get(name, name): value for name, value in both.items()}
+    for_bokeh = dict(both)
+    if "size" in both:
+        # Matplotlib's markers are given by their area in square points
+        for_matplotlib["s"] = for_matplotlib.pop("size") ** 2 * 0.55
+    if "marker" in both:
+        for_bokeh["marker"] = _BOKEH_MARKERS.get(both["marker"], both["marker"])
+    for_bokeh |= bokeh or {}
+    for_matplotlib |= matplotlib or {}
+    return element.opts(**for_bokeh, backend="bokeh").opts(**for_matplotlib, backend="matplotlib")
+
+
+def fill(element: Any, color: str, alpha: float) -> Any:
+    """Fill an area, a rectangle or a span without an outline."""
+    return style(
+        element,
+        alpha=alpha,
+        bokeh={"color": color, "line_width": 0},
+        # without "color" too, Matplotlib's cycle of colours paints over the face
+        matplotlib={"color": color, "facecolor": color, "linewidth": 0},
+    )
+
+
+def panel(
+    element: Any,
+    *,
+    title: str,
+    xlabel: str,
+    ylabel: str,
+    size: tuple[float, float] = (4.4, 3.2),
+    legend: str | None = None,
+    **options: Any,
+) -> Any:
+    """Set title, axes and size of a panel.
+
+    Parameters
+    ----------
+    element : HoloViews element or overlay
+    title, xlabel, ylabel : str
+        Axis labels carry units.
+    size : (float, float)
+        Width and height of the plotting area in inches.
+    legend : {"right", "bottom", "top_right", ...}, optional
+        Where the legend stands; None shows none.
+    **options
+        Further options that both backends know (``logx``, ``ylim``, ``xticks`` ...).
+    """
+    width, height = size
+    fonts = {"title": 11, "labels": 10, "ticks": 9, "legend": 9}
+    for_bokeh: dict[str, Any] = {
+        "frame_width": round(width * PIXELS_PER_INCH),
+        "frame_height": round(height * PIXELS_PER_INCH),
+        "fontsize": {name: f"{points}pt" for name, points in fonts.items()},
+        "toolbar": "above",
+    }
+    for_matplotlib: dict[str, Any] = {"fig_inches": size, "aspect": "auto", "fontsize": fonts}
+    if isinstance(element, hv.Overlay):
+        # beyond the limit HoloViews hides the legend, and unlabelled items count too
+        options |= {"show_legend": legend is not None, "legend_limit": 1000}
+        if legend is not None:
+            for_bokeh["legend_position"] = legend
+            for_matplotlib["legend_position"] = legend
+        if legend == "bottom":  # HoloViews' own place for it is upon the axis label
+            where = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.55 / height)}
+            for_matplotlib |= {"legend_position": "inner", "legend_opts": where | {"ncol": 2}}
+    options |= {"title": title, "xlabel": xlabel, "ylabel": ylabel}
+    return style(element, bokeh=for_bokeh, matplotlib=for_matplotlib, **options)
+
+
+def layout(
+    panels: Sequence[Any],
+    *,
+    columns: int,
+    title: str = "",
+    size: tuple[float, float] = (4.4, 3.2),
+    gap: tuple[float, float] = (0.3, 0.35),
+) -> Any:
+    """Put panels side by side.
+
+    Parameters
+    ----------
+    panels : sequence of HoloViews elements
+    columns : int
+    title : str
+        Stands above all panels.
+    size : (float, float)
+        Width and height of one plotting area in inches.
+    gap : (float, float)
+        Space between columns and rows in shares of a plotting area.
+    """
+    if len(panels) == 1:
+        options = hv.Store.lookup_options("matplotlib", panels[0], "plot").kwargs
+        own = options.get("title", "")
+        return style(panels[0], title=f"{own}, {title}" if own and title else own or title)
+    columns = min(columns, len(panels))
+    rows = -(-len(panels) // columns)
+    width = size[0] * (columns + gap[0] * (columns - 1))
+    height = size[1] * (rows + gap[1] * (rows - 1))
+    # Matplotlib writes the title into the figure: half an inch for it, the rest for the panels;
+    # what stands outside the axes lies outside the figure, and is saved with it.
+    return style(
+        hv.Layout(list(panels)).cols(columns),
+        title=title,
+        bokeh={"shared_axes": False, "merge_tools": True},
+        matplotlib={
+            "fig_inches": (width, height + TITLE_INCHES),
+            "fig_bounds": (0.0, 0.0, 1.0, height / (height + TITLE_INCHES)),
+            "hspace": gap[0],
+            "vspace": gap[1],
+            "sublabel_format": "",
+            "fontsize": {"title": 13},
+            "shared_axes": False,
+        },
+    )
+
+
+def series(
+    own: pd.DataFrame,
+    x: str,
+    *,
+    label: str,
+    color: str,
+    dash: str,
+    marker: str,
+    band: bool = True,
+) -> list[Any]:
+    """Curve of a mean, with bands of 0.5 and 1 standard deviation where there are repeats.
+
+    Parameters
+    ----------
+    own : DataFrame
+        Columns `x`, ``mean``, ``deviation``, ``repeats``; see `vitolab.plots.summary.over_repeats`.
+    x : str
+    label, color, dash, marker : str
+    band : bool
+
+    Returns
+    -------
+    list of HoloViews elements
+        To be overlaid.
+    """
+    where, mean, deviation = (own[name].to_numpy(float) for name in (x, "mean", "deviation"))
+    items = []
+    if band and (own["repeats"] > 1).any():
+        for share in (1.0, 0.5):
+            ends = (where, mean - share * deviation, mean + share * deviation)
+            items.append(fill(hv.Area(ends, x, ["low", "high"]), color, 0.15))
+    items.append(
+        style(
+            hv.Curve((where, mean), x, "value", label=label),
+            color=color,
+            line_width=2.0,
+            line_dash=dash,
+        )
+    )
+    points = hv.Scatter((where, mean), x, "value", label=label)
+    items.append(style(points, color=color, size=7, marker=marker, bokeh={"tools": ["hover"]}))
+    return items
+
+
+def use(backend: Backend = "matplotlib") -> None:
+    """Show figures in a notebook with this backend."""
+    hv.extension(backend, logo=False)
+    hv.output(backend=backend, dpi=100)
+
+
+def save(figure: Any, path: str | Path, *, dpi: int = 144) -> Path:
+    """Draw a figure with Matplotlib into a file.
+
+    Parameters
+    ----------
+    figure : HoloViews object
+    path : path
+        Ends in ``.png`` or ``.svg``.
+    dpi : int
+        Resolution of a PNG.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    ValueError
+        If the file is to be of another kind.
+    """
+    path = Path(path)
+    if path.suffix not in (".png", ".svg"):
+        raise ValueError(f"{path}: expected a name that ends in .png or .svg")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    hv.save(figure, path, fmt=path.suffix[1:], backend="matplotlib", dpi=dpi)
+    return path
