@@ -173,6 +173,54 @@ def test_the_doctor_names_versions_and_the_kernel_cache(
     assert "NOT writable" in capsys.readouterr().out
 
 
+def test_a_template_can_be_personalised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import pandas as pd
+
+    from vitolab import personalization
+
+    assert call("personalize", "circulation", "--setup", "3p", "--template") == 0
+    text = capsys.readouterr().out
+    assert text.startswith("patient,heart_rate [1/min],lv_edv [mL]")
+    (tmp_path / "patients.csv").write_text(text)
+    seen: dict[str, Any] = {}
+
+    def personalize_file(problem: Any, table: Any, **arguments: Any) -> pd.DataFrame:
+        seen.update(arguments, problem=problem.name, patients=[p.name for p in table.patients])
+        return pd.DataFrame({"patient": ["a"], "solved": [True]})
+
+    monkeypatch.setattr(personalization, "personalize_file", personalize_file)
+    options = ["--setup", "3p", "--patients", tmp_path / "patients.csv", "--results", tmp_path]
+    assert call("personalize", "circulation", *options, "--n-samples", "9", "--seed", "2") == 0
+    assert capsys.readouterr().out == "patient,solved\na,True\n"
+    assert (seen["problem"], seen["setup"]) == ("circulation-3p", "3p")
+    assert seen["patients"] == ["example 1", "example 2"]
+    assert (seen["n_states"], seen["n_samples"], seen["seed"]) == (150, 9, 2)
+    assert len(seen["train_on"]) == 48
+    out = tmp_path / "out.csv"
+    more = ["--train-on", tmp_path / "patients.csv", "--out", out]
+    assert call("personalize", "circulation", *options, *more) == 0
+    assert [patient.name for patient in seen["train_on"]] == ["example 1", "example 2"]
+    assert (seen["out"], capsys.readouterr().out) == (out, f"{out}\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ([], "--patients FILE.csv is missing"),
+        (["--setup", "4p"], "setup is '4p', expected one of"),
+        (["--patients", "none.csv"], "none.csv: there is no such file"),
+    ],
+)
+def test_patients_that_cannot_be_read_are_refused(
+    options: list[str], error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call("personalize", "circulation", *options) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert error in line
+
+
 def test_progress_of_an_earlier_run_is_not_shown_for_this_one(tmp_path: Path) -> None:
     from vitolab.store import newest_progress
 

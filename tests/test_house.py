@@ -58,13 +58,13 @@ def project() -> dict[str, Any]:
 
 def split(requirement: str) -> tuple[str, str]:
     """Split ``name>=bound`` into its two halves."""
-    found = re.fullmatch(r"([a-z0-9-]+)(>=[0-9.]+)", requirement)
+    found = re.fullmatch(r"([a-z0-9_-]+)(>=[0-9.]+)", requirement)
     assert found, f"{requirement!r} is not a name with a lower bound"
     return found[1], found[2]
 
 
 def test_conda_environment_asks_for_what_pyproject_asks_for():
-    on_conda_forge = {"matplotlib": "matplotlib-base"}
+    on_conda_forge = {"matplotlib": "matplotlib-base", "jupyter-client": "jupyter_client"}
     wanted = project()
     extras = wanted["optional-dependencies"]
     required = wanted["dependencies"] + extras["test"] + extras["dev"]
@@ -96,7 +96,12 @@ def test_every_requirement_has_a_lower_bound_and_nothing_else():
     ],
 )
 def test_what_is_imported_is_declared(files: str, extras: list[str]):
-    distributions = {"sklearn": "scikit-learn", "yaml": "pyyaml", "importlinter": "import-linter"}
+    distributions = {
+        "sklearn": "scikit-learn",
+        "yaml": "pyyaml",
+        "importlinter": "import-linter",
+        "jupyter_client": "jupyter-client",
+    }
     wanted = project()
     declared = [wanted["dependencies"], *(wanted["optional-dependencies"][e] for e in extras)]
     known = {"vitolab"} | {split(requirement)[0] for requirement in chain.from_iterable(declared)}
@@ -217,6 +222,12 @@ def test_nothing_is_pickled():
             if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
                 assert isinstance(node.value, ast.Constant), path
                 assert node.value.value is False, path
+
+
+def test_kernels_need_numpy_and_numba_only():
+    for path in (ROOT / "vitolab" / "kernels").glob("*.py"):
+        for module in imported(path.read_text(encoding="utf-8")):
+            assert module.partition(".")[0] in sys.stdlib_module_names | {"numpy", "numba"}, path
 
 
 # --- notebooks ---------------------------------------------------------------------------

@@ -168,7 +168,7 @@ def test_a_complete_run_opened_by_hand_is_looked_at_and_left_as_it_is(
     again = fill(tmp_path)
     assert again.path == first.path
     assert (first.path / "run.json").read_bytes() == before
-    assert f"already complete: {first.path}" in capsys.readouterr().out
+    assert f"already complete: {first.path}" in capsys.readouterr().err
 
 
 def test_runs_are_listed_newest_first(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_a_study_is_run_once_by_the_running_interpreter(
     for cell in (by_hand, FILL, FINISH):
         exec(cell, scope)
     assert scope["stored"].path == info.path
-    assert f"already complete: {info.path}" in capfd.readouterr().out
+    assert f"already complete: {info.path}" in capfd.readouterr().err
     with pytest.raises(AssertionError, match="was executed"):
         run(tried, results="out {x}", seed=1)
 

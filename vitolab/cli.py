@@ -115,23 +115,21 @@ def personalize(
     again: Annotated[bool, typer.Option("--again", help="Compute anew what is complete.")] = False,
 ) -> None:
     """Personalise the patients of a CSV file."""
-    from importlib import import_module
-
     if model != "circulation":
         raise ValueError(f"model is {model!r}, expected circulation")
-    circulation = import_module("vitolab.models.circulation")
-    problem = circulation.problem(setup)
-
     from vitolab import patients as tables
+    from vitolab.models import circulation
 
+    problem = circulation.problem(setup)
     if template:
         typer.echo(tables.template(problem), nl=False)
         return
     if patients is None:
         raise ValueError("--patients FILE.csv is missing, expected it or --template")
     table = tables.read_patients(patients, problem, allow_missing=allow_missing)
-    training = circulation.cohort().evaluation
-    if train_on is not None:
+    if train_on is None:
+        training = circulation.cohort().evaluation
+    else:
         training = tables.read_patients(train_on, problem, allow_missing=allow_missing).patients
 
     import time

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +20,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 Border = Literal["clip", "reject", "free"]
+_Array = TypeVar("_Array", bound=NDArray[Any])
 
 
 @dataclass(frozen=True)
@@ -209,37 +211,37 @@ class Problem:
         """Number of actions: both signs of each multiplier for each parameter."""
         return 2 * len(self.multipliers) * self.n_parameters
 
-    @property
+    @cached_property
     def lower(self) -> FloatArray:
         """Lower bounds of Ω, shape (n_parameters,)."""
-        return np.array([p.lower for p in self.parameters])
+        return _fixed(np.array([p.lower for p in self.parameters]))
 
-    @property
+    @cached_property
     def upper(self) -> FloatArray:
         """Upper bounds of Ω, shape (n_parameters,)."""
-        return np.array([p.upper for p in self.parameters])
+        return _fixed(np.array([p.upper for p in self.parameters]))
 
-    @property
+    @cached_property
     def default(self) -> FloatArray:
         """Default parameters, shape (n_parameters,)."""
-        return np.array([p.default for p in self.parameters])
+        return _fixed(np.array([p.default for p in self.parameters]))
 
-    @property
+    @cached_property
     def step(self) -> FloatArray:
         """Reference values δ, shape (n_parameters,)."""
-        return np.array([p.step for p in self.parameters])
+        return _fixed(np.array([p.step for p in self.parameters]))
 
-    @property
+    @cached_property
     def tolerance(self) -> FloatArray:
         """Largest acceptable misfits ψ, shape (n_objectives,)."""
-        return np.array([o.tolerance for o in self.objectives])
+        return _fixed(np.array([o.tolerance for o in self.objectives]))
 
-    @property
+    @cached_property
     def angular(self) -> BoolArray:
         """Which objectives are angles, shape (n_objectives,)."""
-        return np.array([o.kind == "angle" for o in self.objectives])
+        return _fixed(np.array([o.kind == "angle" for o in self.objectives]))
 
-    @property
+    @cached_property
     def actions(self) -> IntArray:
         """Steps that each action adds to each parameter, shape (n_actions, n_parameters).
 
@@ -250,7 +252,7 @@ class Problem:
         for i in range(self.n_parameters):
             rows = slice(i * len(multiples), (i + 1) * len(multiples))
             actions[rows, i] = multiples
-        return actions
+        return _fixed(actions)
 
     def describe(self) -> dict[str, Any]:
         """Everything but ``simulate``, as plain data."""
@@ -349,11 +351,17 @@ class Problem:
         if self.border == "clip":
             first = np.floor(lowest + 1e-9).astype(np.int64)
             last = np.ceil(highest - 1e-9).astype(np.int64)
-            return np.clip(moved, first, last)
+            return np.minimum(np.maximum(moved, first), last)
         inside = np.all((moved >= lowest - 1e-9) & (moved <= highest + 1e-9), axis=-1)
         return np.where(inside[..., np.newaxis], moved, count)
 
     def at(self, start: FloatArray, count: IntArray) -> FloatArray:
         """Parameters that lie `count` steps from the start, shape (n, n_parameters)."""
         x: FloatArray = start + count * self.step
-        return x if self.border == "free" else np.clip(x, self.lower, self.upper)
+        return x if self.border == "free" else np.minimum(np.maximum(x, self.lower), self.upper)
+
+
+def _fixed(values: _Array) -> _Array:
+    """Make an array that is shared read-only."""
+    values.flags.writeable = False
+    return values

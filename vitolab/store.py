@@ -11,6 +11,7 @@ A notebook is written the same way whether it is run by `vitolab.studies.run` or
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -260,7 +261,7 @@ def open_run(
             Path(results), study, parameters, seed, version or code_version(), again=again
         )
         if run.state == "complete":
-            print(f"already complete: {run.path}")
+            print(f"already complete: {run.path}", file=sys.stderr)
         return OpenRun(run)
     run = RunFolder.attach(Path(folder))
     asked = {"study": study, "seed": seed, **parameters}

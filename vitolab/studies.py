@@ -78,6 +78,7 @@ STUDIES = (
                 "borders": ["free"],
                 "restarts": [True],
                 "signs": ["signed"],
+                "methods": ["nelder-mead", "least-squares"],
                 "n_repeats": 1,
             },
             "standard": {
@@ -90,6 +91,7 @@ STUDIES = (
                 "borders": ["free", "clip"],
                 "restarts": [False, True],
                 "signs": ["signed", "absolute"],
+                "methods": ["nelder-mead", "least-squares"],
                 "n_repeats": 1,
             },
             "paper": {
@@ -102,6 +104,7 @@ STUDIES = (
                 "borders": ["free", "clip"],
                 "restarts": [False, True],
                 "signs": ["signed", "absolute"],
+                "methods": ["nelder-mead", "least-squares"],
                 "n_repeats": 5,
             },
         },
@@ -185,9 +188,13 @@ STUDIES = (
         notebook="wbc_fit.ipynb",
         title="Circulation: one patient in full",
         profiles={
-            "quick": {"setups": ["2p", "6p"], "patient": "P01", "n_samples": 300},
-            "standard": {"setups": ["2p", "3p", "5p", "6p"], "patient": "P01", "n_samples": 1000},
-            "paper": {"setups": ["2p", "3p", "5p", "6p"], "patient": "P01", "n_samples": 4000},
+            profile: {
+                "setups": ["2p", "3p", "5p", "6p"],
+                "patient": "C01",
+                "n_samples": n_samples,
+                "n_states": N_STATES,
+            }
+            for profile, n_samples in (("quick", 300), ("standard", 1000), ("paper", 4000))
         },
         duration={"quick": "a minute", "standard": "a few minutes", "paper": "a few minutes"},
     ),

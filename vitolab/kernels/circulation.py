@@ -463,10 +463,12 @@ def _observe(
     out[MLAP] += 0.5 * dt * (k0[P_LA] + k1[P_LA])
     top = _hermite_peak(k0[P_AO], k0[DP_AO], k1[P_AO], k1[DP_AO], dt)
     out[PSAP] = max(out[PSAP], top)
-    out[EDAP] = min(out[EDAP], k1[P_AO])
+    bottom = -_hermite_peak(-k0[P_AO], -k0[DP_AO], -k1[P_AO], -k1[DP_AO], dt)
+    out[EDAP] = min(out[EDAP], bottom)
     top = _hermite_peak(k0[P_PUL], k0[DP_PUL], k1[P_PUL], k1[DP_PUL], dt)
     out[SPAP] = max(out[SPAP], top)
-    out[DPAP] = min(out[DPAP], k1[P_PUL])
+    bottom = -_hermite_peak(-k0[P_PUL], -k0[DP_PUL], -k1[P_PUL], -k1[DP_PUL], dt)
+    out[DPAP] = min(out[DPAP], bottom)
     out[ET] += dt * aortic_valve
 
 

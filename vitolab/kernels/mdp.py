@@ -118,10 +118,22 @@ def _row_value(
     """Expected worth of the successors of one (state, action) row."""
     if start[row] == start[row + 1]:
         return uniform
-    total = 0.0
-    for i in range(start[row], start[row + 1]):
-        total += probability[i] * worth[successor[i]]
-    return total
+    # Four sums that do not wait for one another, and unsigned indices that need no check for
+    # counting from the end.
+    a = b = c = d = 0.0
+    i, last = np.uint64(start[row]), np.uint64(start[row + 1])
+    one, four = np.uint64(1), np.uint64(4)
+    two, three = np.uint64(2), np.uint64(3)
+    while i + four <= last:
+        a += probability[i] * worth[np.uint32(successor[i])]
+        b += probability[i + one] * worth[np.uint32(successor[i + one])]
+        c += probability[i + two] * worth[np.uint32(successor[i + two])]
+        d += probability[i + three] * worth[np.uint32(successor[i + three])]
+        i += four
+    while i < last:
+        a += probability[i] * worth[np.uint32(successor[i])]
+        i += one
+    return (a + b) + (c + d)
 
 
 @njit(cache=True, nogil=True)
@@ -163,6 +175,9 @@ def iterate(
     """
     v = np.zeros(n_states)
     greedy = np.zeros(n_states, dtype=np.int64)
+    own_start = np.zeros(n_states + 1, dtype=np.int64)
+    own_successor = np.empty_like(successor)
+    own_probability = np.empty_like(probability)
     residuals = np.empty(most)
     rounds = 0
     q = np.zeros((n_states, n_actions))
@@ -181,8 +196,17 @@ def iterate(
         rounds += 1
         if worst < residual:
             break
+        if n_inner > 0:
+            # the greedy rows side by side, where a sweep finds them in cache
+            kept = 0
+            for s in range(1, n_states):
+                first, last = start[greedy[s]], start[greedy[s] + 1]
+                own_successor[kept : kept + last - first] = successor[first:last]
+                own_probability[kept : kept + last - first] = probability[first:last]
+                kept += last - first
+                own_start[s + 1] = kept
         for _ in range(n_inner):
             worth, uniform = _worth(v, discount)
             for s in range(1, n_states):
-                v[s] = _row_value(greedy[s], start, successor, probability, worth, uniform)
+                v[s] = _row_value(s, own_start, own_successor, own_probability, worth, uniform)
     return v, q, residuals[:rounds].copy()

@@ -75,7 +75,8 @@ def state_space(
     cells = style(
         hv.Image((horizontal, vertical, shown), ["c_i", "c_j"], [name]),
         cmap="Greys" if values is None else MAP,
-        clim=(-1.0, 3.0) if values is None else (float(values.min()), float(values.max())),
+        # success, worth 0, is a point on this scale and has its frame
+        clim=(-1.0, 3.0) if values is None else (float(values.min()), float(values[1:].max())),
         colorbar=values is not None,
         clabel=name,
         matplotlib={"cbar_padding": 0.03},
@@ -152,6 +153,7 @@ def policy_map(
     steps: IntArray,
     *,
     background: Any = None,
+    multipliers: Sequence[int] = (1, 10, 100, 500),
     title: str = "best action",
     size: tuple[float, float] = (4.2, 4.2),
     labels: tuple[str, str] = ("x₁", "x₂"),
@@ -166,6 +168,8 @@ def policy_map(
         Steps that the best action takes there; zeros where there is nothing to do.
     background : HoloViews element, optional
         What lies below the arrows, such as `function_map`.
+    multipliers : sequence of int
+        Numbers of steps that actions take; each has its colour and length.
     title : str
     size : (float, float)
         Inches.
@@ -179,11 +183,12 @@ def policy_map(
     cell = np.array([np.diff(np.unique(x[:, k])).min() for k in range(2)])
     multiple = np.abs(steps).max(axis=1)
     items: list[Any] = [] if background is None else [background]
-    sizes = [int(m) for m in np.unique(multiple) if m > 0]
-    for rank, m in enumerate(sizes):
+    for rank, m in enumerate(multipliers):
         rows = multiple == m
+        if not rows.any():
+            continue
         direction = np.sign(steps[rows])
-        length = (0.35 + 0.45 * (rank + 1) / len(sizes)) * cell
+        length = (0.35 + 0.45 * (rank + 1) / len(multipliers)) * cell
         start, end = x[rows] - 0.5 * direction * length, x[rows] + 0.5 * direction * length
         color = series_color(rank)
         name = f"{m} step{'' if m == 1 else 's'}"
@@ -228,7 +233,8 @@ def candidates(
         Weights of the mixture components behind them.
     parameters : sequence of Parameter
     density : (ndarray, ndarray, ndarray), optional
-        The two axes, and the density with the second parameter along the rows.
+        The two axes, and the density with the second parameter along the rows; shown over
+        four decades.
     truth : ndarray, shape (n_parameters,), optional
     axes : (int, int)
         The two parameters shown.
@@ -239,8 +245,11 @@ def candidates(
     i, j = axes
     items: list[Any] = []
     if density is not None:
-        image = hv.Image(density, ["x1", "x2"], ["density"])
-        items.append(style(image, cmap="Blues", alpha=0.8))
+        x1, x2, values = density
+        peak = float(values.max())
+        logs = np.log10(np.maximum(values, 1e-4 * peak) / peak)
+        image = hv.Image((x1, x2, logs), ["x1", "x2"], ["log₁₀ of density over its peak"])
+        items.append(style(image, cmap="Blues", clim=(-4.0, 1.0)))
     dots = hv.Points(members[:, [i, j]], ["x1", "x2"], label="members of the cluster")
     items.append(style(dots, color="#555555", size=3.5, marker="o", alpha=0.6))
     for rank, (mean, weight) in enumerate(zip(means, weights, strict=True)):

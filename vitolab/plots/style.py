@@ -230,9 +230,11 @@ def series(
 
 
 def use(backend: Backend = "matplotlib") -> None:
-    """Show figures in a notebook with this backend."""
+    """Show figures with this backend, and whole tables, in a notebook."""
     hv.extension(backend, logo=False)
     hv.output(backend=backend, dpi=100)
+    for name, value in (("max_rows", 500), ("max_columns", 40), ("max_colwidth", 80)):
+        pd.set_option(f"display.{name}", value)
 
 
 def save(figure: Any, path: str | Path, *, dpi: int = 144) -> Path:

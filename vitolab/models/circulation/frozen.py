@@ -4,8 +4,8 @@
 one that is personalised; results on them are not comparable to the paper's success rates.
 
 The measurements of all 56 (the paper's in brackets): end-diastolic LV volume 130 to 631 mL (129 to
-647), end-systolic 71 to 498 mL (63 to 529), mean aortic pressure 69 to 120 mmHg (68 to 121),
-peak-systolic 87 to 153 (83 to 182), end-diastolic 49 to 98 (48 to 99), ejection time 116 to 512 ms
+647), end-systolic 71 to 498 mL (63 to 529), mean aortic pressure 68 to 118 mmHg (68 to 121),
+peak-systolic 85 to 163 (83 to 182), end-diastolic 49 to 93 (48 to 99), ejection time 116 to 512 ms
 (115 to 514).
 
 Not every patient has a solution in every setup. Searching from many starts after the cohort was
@@ -27,8 +27,8 @@ from vitolab.kernels.circulation import OUTPUTS
 from vitolab.problem import FloatArray, Patient
 
 CHECKSUMS = {
-    "cohort.csv": "2f4268da453353dfbac466df55b8ff507399bec7cb17de52157d9a22d0a49ec1",
-    "cohort_curves.csv": "d9e27d8c27231aab8d618e6a2dc851dde53b960c06610be1b6ca94dc1d470038",
+    "cohort.csv": "b970b316ad171ea13bdac002af25ead980111a365d79dc37882ddee9374e5719",
+    "cohort_curves.csv": "e7c8e85b932f7f3d1bedb9f8328348382fa63f18e093c49efbf8374a3c894497",
 }
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from vitolab.models.circulation.frozen import read_checked
 from vitolab.models.circulation.model import PARAMETERS
 
-CHECKSUM = "3624cd4c32dac3fbf7dc7575c4ac266f246f0860e6161abef808f6f1bc423457"
+CHECKSUM = "10da523375c5a89c4def212b0f3b57e5c66cd053e7408672e946a1dfa2234f91"
 
 
 def _rows() -> list[dict[str, str]]:
