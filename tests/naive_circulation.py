@@ -121,7 +121,9 @@ def beat(row, start, rtol=1e-10, atol=1e-9, max_step=4e-3):
     hill = shape(c["hill_rise"], c["hill_fall"], c["hill_ratio"])
     period = c["heart_period"]
     y = np.append(start, np.zeros(3))
-    valve_open = [q > 0 or d > 0 for q, d in zip(y[8:12], drops(pressures(0, y, c, hill)), strict=True)]
+    valve_open = [
+        q > 0 or d > 0 for q, d in zip(y[8:12], drops(pressures(0, y, c, hill)), strict=True)
+    ]
     t, ejection, states, aortic, pulmonary = 0.0, 0.0, [y], [], []
     while t < period:
         events = []

@@ -30,6 +30,7 @@ from vitolab.validation import (
     fit_row,
     patient_table,
     policy_arrays,
+    trace_columns,
     trace_table,
     walks_for,
 )
@@ -359,15 +360,15 @@ def _part(
     more: Mapping[str, Any],
     max_runs: int,
     seed: int,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+) -> tuple[pd.DataFrame, pd.DataFrame | None]:
     """Personalizations and traces of one patient."""
     rows, traces = [], []
     for method, personalizer in personalizers.items():
         fit = personalizer.personalize(patient, max_runs=max_runs, seed=seed)
         key = {**label, "patient": patient.name, "method": method}
         rows.append({**key, **more, **fit_row(problem, fit)})
-        traces.append(trace_table(problem, fit, key))
-    return personalization_table(rows), pd.concat(traces)
+        traces.append(trace_columns(problem, fit, key))
+    return personalization_table(rows), trace_table(traces)
 
 
 def _each(

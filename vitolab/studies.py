@@ -68,17 +68,18 @@ STUDIES = (
         notebook="rosenbrock_grid.ipynb",
         title="Rosenbrock functions from a grid of starts (section 3.1)",
         profiles={
-            "quick": {
+            "quick": {  # a fifth of the functions, with as many samples in all
                 "n_functions": 20,
                 "grid_size": 11,
-                "n_samples": 1000,
+                "n_samples": 5000,
                 "n_states": 100,
-                "max_runs": 1000,
-                "action_sets": ["base", "extended"],
+                "max_runs": 300,
+                "action_sets": ["base"],
                 "borders": ["free"],
-                "restarts": [True],
+                "restarts": [False, True],
                 "signs": ["signed"],
                 "methods": ["nelder-mead", "least-squares"],
+                "n_compared": 30,
                 "n_repeats": 1,
             },
             "standard": {
@@ -92,6 +93,7 @@ STUDIES = (
                 "restarts": [False, True],
                 "signs": ["signed", "absolute"],
                 "methods": ["nelder-mead", "least-squares"],
+                "n_compared": 40,
                 "n_repeats": 1,
             },
             "paper": {
@@ -105,6 +107,7 @@ STUDIES = (
                 "restarts": [False, True],
                 "signs": ["signed", "absolute"],
                 "methods": ["nelder-mead", "least-squares"],
+                "n_compared": 441,
                 "n_repeats": 5,
             },
         },

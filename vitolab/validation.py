@@ -183,8 +183,8 @@ def _fold(
         label = key | {"method": method, "start": None}
         rows.append(label | {"n_states_used": used} | fit_row(problem, fit))
         if traced:
-            traces.append(trace_table(problem, fit, label))
-    return table(rows), pd.concat(traces) if traces else None
+            traces.append(trace_columns(problem, fit, label))
+    return table(rows), trace_table(traces)
 
 
 def reference_runs(
@@ -241,8 +241,8 @@ def reference_runs(
                 )
                 rows.append(label | {"n_states_used": None} | fit_row(problem, fit))
                 if start == 0:
-                    traces.append(trace_table(problem, fit, label))
-            return table(rows), pd.concat(traces)
+                    traces.append(trace_columns(problem, fit, label))
+            return table(rows), trace_table(traces)
 
         missing = [key for key in work if not run.has_part(key)]
         _work(run, f"{setup}, reference methods", missing, fold, n_jobs, len(work))
@@ -260,6 +260,7 @@ def grid(
     max_runs: int,
     n_repeats: int = 1,
     methods: Sequence[str] = (),
+    n_compared: int | None = None,
     n_traced: int = 4,
     seed: int = 0,
     n_jobs: int = 1,
@@ -280,14 +281,18 @@ def grid(
         With restarts (uniform in Ω, on oscillation) the setup's name ends in ``, restart``.
     n_states, n_samples, max_runs, n_repeats : int
     methods : sequence of str
-        Reference methods to run from the same starts, in the first setup.
+        Reference methods to run from the same starts, beside the first setup.
+    n_compared : int, optional
+        References run from so many of the starts, drawn once; by default from all.
     n_traced : int
         Traces are kept for so many starts, drawn once.
     seed, n_jobs : int
     cache : Path, optional
     """
     rng = np.random.default_rng(seed)
-    traced = set(rng.choice(len(starts), min(n_traced, len(starts)), replace=False).tolist())
+    order = rng.permutation(len(starts))
+    traced = set(order[:n_traced].tolist())
+    compared_starts = np.sort(order[:n_compared])
     for setup, problem in problems.items():
         for repeat in range(n_repeats):
             child = child_seed(seed, "repeat", repeat)
@@ -324,12 +329,16 @@ def grid(
                     )
                     for restart in restarts[setup]
                 }
-                agents |= {(setup, name): REFERENCES[name](problem) for name in compared}
+                first = next(name for name, _ in agents)
+                agents |= {(first, name): REFERENCES[name](problem) for name in compared}
                 rows, traces = [], []
                 for (name, method), agent in agents.items():
                     learned = method == "vito"
-                    fits = agent.personalize_from(patient, starts, max_runs=max_runs, seed=child)
-                    for start, fit in enumerate(fits):
+                    own = np.arange(len(starts)) if learned else compared_starts
+                    fits = agent.personalize_from(
+                        patient, starts[own], max_runs=max_runs, seed=child
+                    )
+                    for start, fit in zip(own.tolist(), fits, strict=True):
                         label = {
                             "setup": name,
                             "patient": patient.name,
@@ -343,8 +352,8 @@ def grid(
                         n_used = used if learned else None
                         rows.append(label | {"n_states_used": n_used} | fit_row(problem, fit))
                         if start in traced and repeat == n_repeats - 1:
-                            traces.append(trace_table(problem, fit, label))
-                return table(rows), pd.concat(traces) if traces else None
+                            traces.append(trace_columns(problem, fit, label))
+                return table(rows), trace_table(traces)
 
             _work(run, stage, missing, fold, n_jobs, len(work))
 
@@ -394,12 +403,16 @@ def table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     return frame.astype(dict.fromkeys(nullable, "Int64"))
 
 
-def trace_table(problem: Problem, fit: Fit, label: Mapping[str, Any]) -> pd.DataFrame:
-    """Traces table of one personalisation: one row per forward run."""
+Trace = dict[str, NDArray[Any]]
+
+
+def trace_columns(problem: Problem, fit: Fit, label: Mapping[str, Any]) -> Trace:
+    """Columns of the traces table of one personalisation: one row per forward run."""
     trace = fit.trace
     names = np.array([event.name.lower() for event in Event])[trace.event]
     failed = ~np.isfinite(trace.y).all(axis=1)
-    columns: dict[str, Any] = {
+    columns: Trace = {name: np.full(fit.n_runs, label[name], dtype=object) for name in KEYS}
+    columns |= {
         "iteration": np.arange(fit.n_runs),
         "event": np.where(failed, "failed", names),
         "action": trace.action,
@@ -408,10 +421,17 @@ def trace_table(problem: Problem, fit: Fit, label: Mapping[str, Any]) -> pd.Data
     columns |= {f"x:{p.name}": trace.x[:, i] for i, p in enumerate(problem.parameters)}
     columns |= {f"y:{o.name}": trace.y[:, i] for i, o in enumerate(problem.objectives)}
     columns |= {f"c:{o.name}": trace.misfits[:, i] for i, o in enumerate(problem.objectives)}
-    frame = pd.DataFrame(columns)
-    for position, name in enumerate(KEYS):
-        frame.insert(position, name, label[name])
-    return frame.astype(dict.fromkeys(("n_states", "n_samples", "repeat", "start"), "Int64"))
+    return columns
+
+
+def trace_table(traces: Sequence[Trace]) -> pd.DataFrame | None:
+    """Traces table of several personalisations of one problem; None if there are none."""
+    if not traces:
+        return None
+    joined = {name: np.concatenate([trace[name] for trace in traces]) for name in traces[0]}
+    return pd.DataFrame(joined).astype(
+        dict.fromkeys(("n_states", "n_samples", "repeat", "start"), "Int64")
+    )
 
 
 def patient_table(

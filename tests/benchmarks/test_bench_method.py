@@ -108,7 +108,8 @@ def test_exploration_is_mostly_forward_model():
     assert 1 - model / total <= 0.15
 
 
-def test_leave_one_out_of_a_large_study_in_bounded_memory(tmp_path):
+@pytest.mark.timeout(3600)
+def test_leave_one_out_of_a_large_study_in_bounded_memory():
     from vitolab import validation
     from vitolab.models import circulation
 

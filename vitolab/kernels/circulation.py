@@ -346,6 +346,12 @@ def _rates(y: Numbers, e: Numbers, valve: Numbers, c: Floats, inv: Floats) -> Nu
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _rates_once(y: Numbers, e: Numbers, valve: Numbers, c: Floats, inv: Floats) -> Numbers:
+    """`_rates` as a call: where it is rare, another copy only costs compilation."""
+    return _rates(y, e, valve, c, inv)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _inverses(c: Floats, inv: Floats) -> None:
     """Write 1 / c to inv, and 1 / ((1 - κ) R) in the place of R."""
     for j in range(N_CONSTANTS):
@@ -430,10 +436,10 @@ def _signal(v: int, valve: Numbers, y: Numbers, k: Numbers) -> float:
 def _switches(valve: Numbers, y: Numbers, k: Numbers) -> bool:
     """Whether any valve has passed its event."""
     return (
-        _signal(0, valve, y, k) > 0.0
-        or _signal(1, valve, y, k) > 0.0
-        or _signal(2, valve, y, k) > 0.0
-        or _signal(3, valve, y, k) > 0.0
+        (-y[Q_MV] if valve[0] != 0.0 else k[DROP]) > 0.0
+        or (-y[Q_AV] if valve[1] != 0.0 else k[DROP + 1]) > 0.0
+        or (-y[Q_TV] if valve[2] != 0.0 else k[DROP + 2]) > 0.0
+        or (-y[Q_PV] if valve[3] != 0.0 else k[DROP + 3]) > 0.0
     )
 
 
@@ -569,14 +575,14 @@ def _beat(
         max(start[11], 0.0),
     )
     end = (table[0, 0], table[0, 1], table[0, 2])
-    k = _rates(y, end, (0.0, 0.0, 0.0, 0.0), c, inv)
+    k = _rates_once(y, end, (0.0, 0.0, 0.0, 0.0), c, inv)
     valve: Numbers = (
         1.0 if y[Q_MV] > 0.0 or k[DROP] > 0.0 else 0.0,
         1.0 if y[Q_AV] > 0.0 or k[DROP + 1] > 0.0 else 0.0,
         1.0 if y[Q_TV] > 0.0 or k[DROP + 2] > 0.0 else 0.0,
         1.0 if y[Q_PV] > 0.0 or k[DROP + 3] > 0.0 else 0.0,
     )
-    k = _rates(y, end, valve, c, inv)
+    k = _rates_once(y, end, valve, c, inv)
     out[EDV] = out[ESV] = y[LV]
     out[RV_EDV] = out[RV_ESV] = y[RV]
     out[PSAP] = out[EDAP] = k[P_AO]
@@ -618,7 +624,7 @@ def _beat(
                 # the event is located: take the step up to it, then try the rest
                 _observe(tau, k, y1, k1, valve[1], out)
                 y, valve = _switch(first, y1, valve)
-                k = _rates(y, end, valve, c, inv)
+                k = _rates_once(y, end, valve, c, inv)
                 first, switches, t, left = -1, switches + 1, t + tau, left - tau
                 tau = left
                 mid = _activations(t + 0.5 * left, w, c)

@@ -129,11 +129,13 @@ def _curve(
 def _words(setup: str, problem: Problem | ProblemRecord, outcome: Any) -> str:
     """Title of a column."""
     end = "solved" if outcome["solved"] else "not solved"
-    words = f"{setup}: {end} in {outcome['n_runs']} runs"
+    runs = int(outcome["n_runs"])
+    words = f"{setup}: {end} in {runs} run{'' if runs == 1 else 's'}"
     for objective in problem.objectives:
         if objective.name == "ejection_time":
             c = outcome["misfit:ejection_time"]
-            words += f"\nejection time {c:+.0f} of ±{objective.tolerance:g} {objective.unit}"
+            misfit = f"{c:+.0f}".replace("-", "−")
+            words += f"\nejection time {misfit} of ±{objective.tolerance:g} {objective.unit}"
     return words
 
 

@@ -210,7 +210,8 @@ def _maps(
 ) -> Any:
     """One map per setup."""
     size, gap = (2.9, 2.9), (0.25, 0.5)
-    setups = order_of(personalizations["setup"].tolist())
+    learned = personalizations[personalizations["method"] == "vito"]
+    setups = order_of(learned["setup"].tolist())
     columns = min(columns, len(setups))
     share = 1.0 / (columns + gap[0] * (columns - 1))
     maps = []

@@ -207,19 +207,26 @@ def misfit_history(
     restarts = run[(trace["event"] == "restart").to_numpy()]
     for at in restarts:
         items.append(style(hv.VLine(at - 0.5), color="#777777", line_width=1.0, line_dash="dotted"))
-    for position, objective in enumerate(problem.objectives):
-        c = np.abs(trace[f"c:{objective.name}"].to_numpy(float)) / objective.tolerance
-        shown = np.maximum(c, 1.2e-3)  # a misfit of zero has no place on a log scale
-        curve = hv.Curve((run, shown), "run", "misfit", label=objective.label)
-        dots = hv.Scatter((run, shown), "run", "misfit", label=objective.label)
-        items.append(style(curve, color=series_color(position), line_width=1.6))
-        items.append(style(dots, color=series_color(position), size=5, marker="o"))
-    highest = np.nanmax(
-        [
-            np.nanmax(np.abs(trace[f"c:{o.name}"].to_numpy(float)) / o.tolerance)
-            for o in problem.objectives
-        ]
-    )
+    # a misfit of zero has no place on a log scale; a failed run leaves a gap
+    sizes = {
+        o.label: np.abs(trace[f"c:{o.name}"].to_numpy(float)) / o.tolerance
+        for o in problem.objectives
+    }
+    many = len(run) > 60
+    for position, (label, c) in enumerate(sizes.items()):
+        shown = (run, np.maximum(c, 1.2e-3))
+        color = series_color(position)
+        curve = hv.Curve(shown, "run", "misfit", label=label)
+        items.append(style(curve, color=color, line_width=1.0 if many else 1.6, alpha=0.8))
+        if not many:
+            dots = hv.Scatter(shown, "run", "misfit", label=label)
+            items.append(style(dots, color=color, size=5, marker="o"))
+    worst = np.max(list(sizes.values()), axis=0)
+    if len(sizes) > 1 and many:
+        curve = hv.Curve((run, worst), "run", "misfit", label="worst of all")
+        items.append(style(curve, color="#000000", line_width=2.0))
+    finite = worst[np.isfinite(worst)]
+    highest = max(1.0, float(finite.max())) if finite.size else 1.0
     return panel(
         hv.Overlay(items),
         title=title,
@@ -229,5 +236,5 @@ def misfit_history(
         legend="right",
         logy=True,
         xlim=(0.5, float(run.max()) + 0.5),
-        ylim=(1e-3, 2.0 * max(1.0, float(highest))),
+        ylim=(1e-3, 2.0 * highest),
     )
