@@ -198,7 +198,7 @@ class Vito:
 
         origin = np.array(starts, dtype=np.float64)
         count = np.zeros((n, problem.n_parameters), dtype=np.int64)
-        seen = [{row.tobytes()} for row in count]
+        seen = [{point} for point in _keys(count)]
         n_used = [0] * n
         n_runs = np.zeros(n, dtype=np.int64)
         reason: list[StopReason] = [StopReason.BUDGET] * n
@@ -224,20 +224,21 @@ class Vito:
             moved = count.copy()
             moved[stepping] = problem.move(origin[stepping], count[stepping], chosen[stepping])
             action[walking, t + 1] = chosen[walking]
-            for i in walking if self.restart else ():
-                point = moved[i].tobytes()
-                if chosen[i] >= 0 and point not in seen[i]:
-                    seen[i].add(point)
-                    continue
-                if n_used[i] < len(candidates[i]):
-                    origin[i] = candidates[i][n_used[i]]
-                    n_used[i] += 1
-                else:
-                    origin[i] = problem.draw(rngs[i])[0]
-                moved[i] = 0
-                seen[i] = {moved[i].tobytes()}
-                event[i, t + 1] = Event.RESTART
-                action[i, t + 1] = -1
+            if self.restart:
+                points = _keys(moved[walking])
+                for i, point in zip(walking.tolist(), points, strict=True):
+                    if chosen[i] >= 0 and point not in seen[i]:
+                        seen[i].add(point)
+                        continue
+                    if n_used[i] < len(candidates[i]):
+                        origin[i] = candidates[i][n_used[i]]
+                        n_used[i] += 1
+                    else:
+                        origin[i] = problem.draw(rngs[i])[0]
+                    moved[i] = 0
+                    seen[i] = set(_keys(moved[i : i + 1]))
+                    event[i, t + 1] = Event.RESTART
+                    action[i, t + 1] = -1
             count = moved
             x[walking, t + 1] = problem.at(origin[walking], count[walking])
 
@@ -357,6 +358,13 @@ class Vito:
             description["deterministic"],
             description["restart"],
         )
+
+
+def _keys(count: IntArray) -> list[bytes]:
+    """Grid points as values that can be looked up in a set."""
+    rows = np.ascontiguousarray(count).view(np.dtype((np.void, count.itemsize * count.shape[1])))
+    points: list[bytes] = rows[:, 0].tolist()
+    return points
 
 
 def n_states_at_most(problem: Problem, walks: Trajectories) -> int:

@@ -322,7 +322,8 @@ class Problem:
 
     def draw(self, rng: np.random.Generator, n: int = 1) -> FloatArray:
         """Draw parameters uniformly in Ω, shape (n, n_parameters)."""
-        return rng.uniform(self.lower, self.upper, size=(n, self.n_parameters))
+        unit: FloatArray = rng.random((n, self.n_parameters))
+        return self.lower + unit * (self.upper - self.lower)
 
     # Walks move on a grid of whole steps around their start, so that a parameter vector
     # that recurs is recognised exactly, however long the walk.

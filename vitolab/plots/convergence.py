@@ -8,7 +8,16 @@ import holoviews as hv
 import numpy as np
 import pandas as pd
 
-from vitolab.plots.style import MARKERS, fill, layout, panel, series, series_color, style
+from vitolab.plots.style import (
+    MARKERS,
+    fill,
+    layout,
+    lighter,
+    panel,
+    series,
+    series_color,
+    style,
+)
 from vitolab.plots.summary import deciles, order_of, over_repeats, summarize
 
 SUCCESS = ("success", "patients solved [%]", (-3.0, 103.0), "highest")
@@ -56,18 +65,28 @@ def reference_deciles(
     rows = personalizations[personalizations["method"] == method]
     summary = summarize(rows, ["setup", "start"])
     setups = order_of(personalizations["setup"].tolist())
-    items: list[Any] = []
+    boxes, means, named = [], [], []
     for position, setup in enumerate(setups):
         values = summary.loc[summary["setup"] == setup, measure].to_numpy(float)
+        values = values[np.isfinite(values)]  # a start that solves nobody has no runs of the solved
         if not values.size:
             continue
-        for rank, (low, high) in enumerate(deciles(values, best=best)):
-            corners = [(position - 0.35, low, position + 0.35, high)]
-            box = hv.Rectangles(corners, label=setup if rank == 0 else "")
-            items.append(fill(box, series_color(position), 1.0 - 0.088 * rank))
-        middle = hv.Curve([(position - 0.35, np.mean(values)), (position + 0.35, np.mean(values))])
-        items.append(style(middle, color="#000000", line_width=1.4))
-    return hv.Overlay(items)
+        left, right = position - 0.35, position + 0.35
+        bands = deciles(values, best=best)
+        color = series_color(position)
+        for rank, (low, high) in enumerate(bands):
+            boxes.append((left, low, right, high, lighter(color, 0.088 * rank)))
+        means.append((left, values.mean(), right, values.mean()))
+        # the best tenth once more, for the legend
+        top = hv.Rectangles([(left, bands[0, 0], right, bands[0, 1])], label=setup)
+        named.append(fill(top, color, 1.0))
+    shades = style(
+        hv.Rectangles(boxes, vdims=["shade"]),
+        bokeh={"color": "shade", "line_width": 0},
+        matplotlib={"color": hv.dim("shade"), "linewidth": 0},
+    )
+    lines = style(hv.Segments(means), color="#000000", line_width=1.4)
+    return hv.Overlay([shades, *named, lines])
 
 
 def convergence_curves(
@@ -99,7 +118,7 @@ def convergence_curves(
     summary = summarize(personalizations, ["setup", "method", "n_samples", "repeat", "start"])
     highest = float(summary["runs_all"].max()) * 1.08
     size = (3.7, 2.7)
-    panels = []
+    panels: list[Any] = []
     for (measure, label, limits, best), top in ((SUCCESS, 103.0), (RUNS, highest)):
         first = measure == "success"
         panels.append(
@@ -115,20 +134,20 @@ def convergence_curves(
                 ylim=(limits[0], top),
             )
         )
-        for name in references:
-            panels.append(
-                panel(
-                    reference_deciles(personalizations, name, measure, best=best),
-                    title=name if first else "",
-                    xlabel="setup",
-                    ylabel=label,
-                    size=size,
-                    legend="right" if first and name == references[-1] else None,
-                    xticks=list(enumerate(setups)),
-                    xlim=(-0.6, len(setups) - 0.4),
-                    ylim=(limits[0], top),
-                )
+        panels += [
+            panel(
+                reference_deciles(personalizations, name, measure, best=best),
+                title=name if first else "",
+                xlabel="setup",
+                ylabel=label,
+                size=size,
+                legend="right" if first and name == references[-1] else None,
+                xticks=list(enumerate(setups)),
+                xlim=(-0.6, len(setups) - 0.4),
+                ylim=(limits[0], top),
             )
+            for name in references
+        ]
     return layout(
         panels,
         columns=1 + len(references),
@@ -180,9 +199,7 @@ def learning_panel(
     )
 
 
-def policy_curves(
-    personalizations: pd.DataFrame, *, patients: str = "synthetic patients"
-) -> Any:
+def policy_curves(personalizations: pd.DataFrame, *, patients: str = "synthetic patients") -> Any:
     """Stochastic (solid) against deterministic policy (dashed).
 
     Parameters
@@ -192,7 +209,7 @@ def policy_curves(
     patients : str
         Who was personalised, for the title.
     """
-    panels = []
+    panels: list[Any] = []
     for measure, label, limits, _ in (SUCCESS, RUNS):
         items = _learning(personalizations, "vito", measure, suffix=", stochastic")
         items += _learning(
@@ -214,9 +231,7 @@ def policy_curves(
     return layout(panels, columns=2, title=_title(learned, patients))
 
 
-def restart_curves(
-    personalizations: pd.DataFrame, *, patients: str = "synthetic patients"
-) -> Any:
+def restart_curves(personalizations: pd.DataFrame, *, patients: str = "synthetic patients") -> Any:
     """Share of patients that are solved without re-initialisation, against samples per patient.
 
     Parameters

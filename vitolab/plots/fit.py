@@ -10,8 +10,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vitolab.plots.style import MEASURED_COLOR, SUCCESS_COLOR, fill, layout, panel, style
-from vitolab.plots.style import series_color
+from vitolab.plots.style import (
+    MEASURED_COLOR,
+    SUCCESS_COLOR,
+    fill,
+    layout,
+    panel,
+    series_color,
+    style,
+)
 from vitolab.problem import Problem
 from vitolab.records import ProblemRecord
 
@@ -58,7 +65,7 @@ def fit_curves(
         where not, strong where the setup is the first to ask for them.
     """
     rows = personalizations[personalizations["method"] == "vito"].set_index("setup")
-    measured = patients.drop_duplicates("setup").set_index("setup")
+    measured: dict[str, Any] = {row["setup"]: row for row in patients.to_dict("records")}
     size, gap = (3.0, 2.6), (0.12, 0.3)
     panels = []
     for name, label, levels in ROWS:
@@ -67,21 +74,7 @@ def fit_curves(
         for column, (setup, problem) in enumerate(problems.items()):
             outcome = rows.loc[setup]
             end = 1e3 * max(arrays["measured/time"][-1], arrays[f"{setup}/time"][-1])
-            items: list[Any] = []
-            for objective in problem.objectives:
-                if objective.name not in levels:
-                    continue
-                z = float(measured.loc[setup, f"z:{objective.name}"])
-                met = abs(outcome[f"misfit:{objective.name}"]) < objective.tolerance
-                color = SUCCESS_COLOR if met else MISSED_COLOR
-                box = [(0.0, z - objective.tolerance, end, z + objective.tolerance)]
-                alpha = 0.15 if objective.name in known else 0.35
-                items.append(fill(hv.Rectangles(box), color, alpha))
-                name_ = levels[objective.name]
-                text = hv.Text(0.985 * end, z, name_, fontsize=8, halign="right")
-                items.append(
-                    style(text, bokeh={"text_color": color}, matplotlib={"color": color})
-                )
+            items = _bands(problem, levels, measured[setup], outcome, known, end)
             known |= {objective.name for objective in problem.objectives}
             items.append(_curve(arrays, "measured", name, "measured", MEASURED_COLOR, "dotted"))
             items.append(_curve(arrays, setup, name, "personalised model", "#0072B2", "solid"))
@@ -106,6 +99,29 @@ def fit_curves(
         size=size,
         gap=gap,
     )
+
+
+def _bands(
+    problem: Problem | ProblemRecord,
+    levels: Mapping[str, str],
+    measured: Mapping[str, Any],
+    outcome: Any,
+    known: set[str],
+    end: float,
+) -> list[Any]:
+    """Measured levels with their tolerance; `known` ones were asked for by an earlier setup."""
+    items: list[Any] = []
+    for objective in problem.objectives:
+        if objective.name not in levels:
+            continue
+        z = float(measured[f"z:{objective.name}"])
+        met = abs(outcome[f"misfit:{objective.name}"]) < objective.tolerance
+        color = SUCCESS_COLOR if met else MISSED_COLOR
+        box = hv.Rectangles([(0.0, z - objective.tolerance, end, z + objective.tolerance)])
+        items.append(fill(box, color, 0.15 if objective.name in known else 0.35))
+        text = hv.Text(0.985 * end, z, levels[objective.name], fontsize=8, halign="right")
+        items.append(style(text, bokeh={"text_color": color}, matplotlib={"color": color}))
+    return items
 
 
 def _range(arrays: Mapping[str, FloatArray], problems: Problems, name: str) -> tuple[float, float]:
@@ -182,14 +198,14 @@ def fit_table(
     problems : mapping of setup name to Problem or ProblemRecord
     """
     table = []
-    measured = patients.drop_duplicates("setup").set_index("setup")
+    measured: dict[str, Any] = {row["setup"]: row for row in patients.to_dict("records")}
     for setup, problem in problems.items():
         own = personalizations[
             (personalizations["setup"] == setup) & (personalizations["method"] == "vito")
         ]
         outcome = own.iloc[0]
         for objective in problem.objectives:
-            z = float(measured.loc[setup, f"z:{objective.name}"])
+            z = float(measured[setup][f"z:{objective.name}"])
             c = float(outcome[f"misfit:{objective.name}"])
             table.append(
                 {

@@ -57,7 +57,7 @@ def start_errors(
     ]
     if rows.empty:
         raise ValueError(f"no personalisations of setup {setup!r}, repeat {repeat}")
-    truths = [name for name in patients if name.startswith("truth:")]
+    truths = [name for name in map(str, patients) if name.startswith("truth:")]
     truth = patients.drop_duplicates("patient").set_index("patient")[truths]
     last = rows[[name.replace("truth:", "last:") for name in truths]].to_numpy(float)
     error = np.linalg.norm(last - truth.loc[rows["patient"]].to_numpy(float), axis=1)
@@ -218,9 +218,7 @@ def _maps(
     for position, name in enumerate(setups):
         last = position % columns == columns - 1 or position == len(setups) - 1
         maps.append(
-            draw(
-                personalizations, patients, starts, name, repeat, size, share if last else None
-            )
+            draw(personalizations, patients, starts, name, repeat, size, share if last else None)
         )
     return layout(maps, columns=columns, size=size, gap=gap)
 

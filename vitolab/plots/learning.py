@@ -133,9 +133,7 @@ def value_convergence(
     for position, (name, values) in enumerate(residuals.items()):
         rounds = np.arange(1, len(values) + 1)
         positive = values > 0
-        curve = hv.Curve(
-            (rounds[positive], values[positive]), "round", "residual", label=f"{name}"
-        )
+        curve = hv.Curve((rounds[positive], values[positive]), "round", "residual", label=f"{name}")
         items.append(style(curve, color=series_color(position), line_width=2.0))
     return panel(
         hv.Overlay(items),

@@ -65,5 +65,3 @@ def overview(
     )
     curve = learning_panel(personalizations, title="circulation, synthetic patients", size=size)
     return layout([policy, paths, curve], columns=3, size=size, gap=(0.28, 0.3))
-
-

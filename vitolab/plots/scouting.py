@@ -39,7 +39,7 @@ def scouting_curves(
     rows = personalizations[personalizations["method"] == method]
     summary = summarize(rows, ["setup", "n_states", "repeat"])
     setups = order_of(summary["setup"].tolist())
-    panels = []
+    panels: list[Any] = []
     for measure, dash, title, label, limits in (
         ("success", "solid", "success", "patients solved [%]", (-3.0, 103.0)),
         ("runs_all", "dashed", "forward runs", "mean forward runs, all patients", (0.0, None)),

@@ -10,7 +10,7 @@ import holoviews as hv
 
 # importing a plotting package registers its backend, without output in a notebook
 import holoviews.plotting.bokeh
-import holoviews.plotting.mpl  # noqa: F401
+import holoviews.plotting.mpl
 import pandas as pd
 
 Backend = Literal["bokeh", "matplotlib"]
@@ -39,7 +39,7 @@ TITLE_INCHES = 0.6
 
 # the same option in the words of each backend
 _WORDS = {"line_width": "linewidth", "line_dash": "linestyle", "line_color": "edgecolor"}
-_BOKEH_MARKERS = {"P": "cross", "X": "x"}
+_BOKEH_MARKERS = {"D": "diamond", "P": "cross", "X": "x", "*": "star"}
 
 
 def series_color(position: int) -> str:
@@ -50,6 +50,12 @@ def series_color(position: int) -> str:
 def method_color(method: str) -> str:
     """Colour of a method, grey if it has none."""
     return METHOD_COLORS.get(method, "#777777")
+
+
+def lighter(color: str, share: float) -> str:
+    """Mix a colour ``#RRGGBB`` with a share of white."""
+    parts = (int(color[k : k + 2], 16) for k in (1, 3, 5))
+    return "#" + "".join(f"{round(part + (255 - part) * share):02X}" for part in parts)
 
 
 def style(

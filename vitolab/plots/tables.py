@@ -14,6 +14,8 @@ FloatArray = NDArray[np.float64]
 TARGET = 80.0
 # The plateau begins at the first size whose success is this close to the best (points).
 PLATEAU_WITHIN = 2.0
+# Fewer sizes show a slope at most.
+MIN_SIZES = 3
 
 
 def first_reaching(sizes: FloatArray, success: FloatArray, target: float = TARGET) -> float:
@@ -59,7 +61,8 @@ def samples_needed(personalizations: pd.DataFrame, *, method: str = "vito") -> p
     -------
     DataFrame
         One row per setup. A target reached at the smallest size is given as ``≤``; a plateau
-        that begins at the largest size may begin later and is given as ``≥``.
+        that begins at the largest size may begin later and is given as ``≥``; fewer than three
+        sizes tell none.
     """
     rows = personalizations[personalizations["method"] == method]
     summary = summarize(rows, ["setup", "n_samples", "repeat"])
@@ -69,6 +72,10 @@ def samples_needed(personalizations: pd.DataFrame, *, method: str = "vito") -> p
         own = means[means["setup"] == setup]
         sizes, success = own["n_samples"].to_numpy(float), own["mean"].to_numpy(float)
         needed, begins = first_reaching(sizes, success), plateau(sizes, success)
+        if len(sizes) < MIN_SIZES:
+            level = f"not told by {len(sizes)} sizes"
+        else:
+            level = f"{'≥ ' if begins == sizes[-1] else ''}{begins:,.0f}"
         if np.isnan(needed):
             words = f"not reached up to {sizes[-1]:,.0f}"
         else:
@@ -80,7 +87,7 @@ def samples_needed(personalizations: pd.DataFrame, *, method: str = "vito") -> p
                 "best success [%]": round(success.max(), 1),
                 "samples for 80 %": words,
                 "paper: for 80 %": paper.SAMPLES_FOR_80.get(setup, ""),
-                "plateau from": f"{'≥ ' if begins == sizes[-1] else ''}{begins:,.0f}",
+                "plateau from": level,
                 "paper: plateau from": f"{known:,}" if known else "",
                 "sizes tested": ", ".join(f"{size:,.0f}" for size in sizes),
                 "patients": "synthetic",
@@ -112,26 +119,27 @@ def convergence_table(personalizations: pd.DataFrame) -> pd.DataFrame:
         ["setup", "rank", "n_samples"], na_position="last"
     )
     table = []
-    for row in sums.itertuples():
-        learned = not pd.isna(row.n_samples)
-        same = summary[(summary["setup"] == row.setup) & (summary["method"] == row.method)]
+    for row in sums.to_dict("records"):
+        setup, method, samples = row["setup"], row["method"], row["n_samples"]
+        learned = not pd.isna(samples)
+        same = summary[(summary["setup"] == setup) & (summary["method"] == method)]
         if learned:
-            same = same[same["n_samples"] == row.n_samples]
+            same = same[same["n_samples"] == samples]
         table.append(
             {
-                "setup": row.setup,
-                "method": row.method,
-                "samples per patient": f"{row.n_samples:,}" if learned else "",
+                "setup": setup,
+                "method": method,
+                "samples per patient": f"{samples:,}" if learned else "",
                 "repeats or starts": len(same),
-                "success [%]": round(row.success, 1),
-                "runs, all": round(row.runs_all, 1),
-                "runs, solved": round(row.runs_solved, 1),
+                "success [%]": round(row["success"], 1),
+                "runs, all": round(row["runs_all"], 1),
+                "runs, solved": round(row["runs_solved"], 1),
                 "solved without restart [% of solved]": (
-                    f"{row.direct_of_solved:.1f}" if learned and row.success else ""
+                    f"{row['direct_of_solved']:.1f}" if learned and row["success"] else ""
                 ),
                 "best start, success [%]": "" if learned else f"{same['success'].max():.1f}",
                 "best start, runs, all": "" if learned else f"{same['runs_all'].min():.1f}",
-                "paper": _paper_says(row.setup, row.method, row.n_samples if learned else 0),
+                "paper": _paper_says(setup, method, samples if learned else 0),
                 "patients": "synthetic",
             }
         )
@@ -230,12 +238,13 @@ def weighting_table(personalizations: pd.DataFrame) -> pd.DataFrame:
         the normalised one is, beside the paper's upper figures.
     """
     table = []
-    sums = summarize(personalizations, ["setup", "method"]).set_index(["setup", "method"])
+    sums = summarize(personalizations, ["setup", "method"]).to_dict("records")
+    known = {(row["setup"], row["method"]): row for row in sums}
     for setup in order_of(personalizations["setup"].tolist()):
-        pair = [(setup, "nelder-mead"), (setup, "nelder-mead-unweighted")]
-        if any(key not in sums.index for key in pair):
+        normalised = known.get((setup, "nelder-mead"))
+        plain = known.get((setup, "nelder-mead-unweighted"))
+        if normalised is None or plain is None:
             continue
-        normalised, plain = (sums.loc[key] for key in pair)
         table.append(
             {
                 "setup": setup,

@@ -85,11 +85,13 @@ def explored_walks(
         color = series_color(position)
         items.append(style(hv.Path([walk], ["x1", "x2"]), color="#FFFFFF", line_width=2.6))
         items.append(style(hv.Path([walk], ["x1", "x2"]), color=color, line_width=1.4))
-        items.append(
-            style(hv.Points(walk[:1], ["x1", "x2"]), color=color, size=8, marker="o")
-        )
+        items.append(style(hv.Points(walk[:1], ["x1", "x2"]), color=color, size=8, marker="o"))
     return panel(
-        hv.Overlay(items), title=title, xlabel=labels[0], ylabel=labels[1], size=size,
+        hv.Overlay(items),
+        title=title,
+        xlabel=labels[0],
+        ylabel=labels[1],
+        size=size,
         **_window(limits),
     )
 
@@ -151,9 +153,7 @@ def personalization_paths(
         jumps = [x[b - 1 : b + 1] for b in begins[1:]]
         if jumps:
             items.append(
-                style(
-                    hv.Path(jumps, ["x1", "x2"]), color=color, line_width=0.9, line_dash="dotted"
-                )
+                style(hv.Path(jumps, ["x1", "x2"]), color=color, line_width=0.9, line_dash="dotted")
             )
         for points, size_, marker, text in (
             (x, 3.5, "o", ""),
@@ -161,7 +161,7 @@ def personalization_paths(
             (x[-1:], 10, "D", f"{label}: {len(x)} runs"),
         ):
             dots = hv.Points(points, ["x1", "x2"], label=text)
-            edge = {"line_color": "#FFFFFF"} if marker != "o" else {}
+            edge: dict[str, Any] = {"line_color": "#FFFFFF"} if marker != "o" else {}
             items.append(style(dots, color=color, size=size_, marker=marker, **edge))
     if truth is not None:
         goal = hv.Points(truth[None], ["x1", "x2"], label="truth")
@@ -205,8 +205,10 @@ def misfit_history(
     band = hv.Rectangles([(0.5, 1e-3, float(run.max()) + 0.5, 1.0)], label="within tolerance")
     items: list[Any] = [fill(band, SUCCESS_COLOR, 0.15)]
     restarts = run[(trace["event"] == "restart").to_numpy()]
-    for at in restarts:
-        items.append(style(hv.VLine(at - 0.5), color="#777777", line_width=1.0, line_dash="dotted"))
+    items += [
+        style(hv.VLine(at - 0.5), color="#777777", line_width=1.0, line_dash="dotted")
+        for at in restarts
+    ]
     # a misfit of zero has no place on a log scale; a failed run leaves a gap
     sizes = {
         o.label: np.abs(trace[f"c:{o.name}"].to_numpy(float)) / o.tolerance

@@ -58,6 +58,9 @@ CONSTANTS = {
     "lv_dead_volume": ("lv_dead_volume", 1.0),
     "time_to_emax": ("lv_time_to_emax", 1e-3),
 }
+_COLUMNS = np.array([kernel.NAMES.index(CONSTANTS[p.name][0]) for p in PARAMETERS])
+_FACTORS = np.array([CONSTANTS[p.name][1] for p in PARAMETERS])
+_POSITIVE = np.array([p.name not in ("initial_volume", "lv_dead_volume") for p in PARAMETERS])
 
 
 @dataclass(frozen=True)
@@ -189,17 +192,14 @@ def pack(
     rows = np.tile(kernel.DEFAULTS, (len(x), 1))
     for name, value in _known(constants or {}).items():
         rows[:, kernel.NAMES.index(name)] = value
-    for i, parameter in enumerate(parameters):
-        name, factor = CONSTANTS[parameter.name]
-        rows[:, kernel.NAMES.index(name)] = x[:, i] * factor
-        positive = parameter.name not in ("initial_volume", "lv_dead_volume")
-        wrong = ~np.isfinite(x[:, i]) | (positive & ~(x[:, i] > 0.0))
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise ValueError(
-                f"row {row}: {parameter.name} is {x[row, i]:g} {parameter.unit}, expected a "
-                f"{'positive' if positive else 'finite'} number"
-            )
+    wrong = ~np.isfinite(x) | (_POSITIVE[: len(parameters)] & ~(x > 0.0))
+    if wrong.any():
+        row, i = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"row {row}: {parameters[i].name} is {x[row, i]:g} {parameters[i].unit}, expected a "
+            f"{'positive' if _POSITIVE[i] else 'finite'} number"
+        )
+    rows[:, _COLUMNS[: len(parameters)]] = x * _FACTORS[: len(parameters)]
     weak = rows[:, kernel.LV_EMAX] <= rows[:, kernel.LV_EMIN]
     if weak.any():
         row = int(np.argmax(weak))
