@@ -230,7 +230,8 @@ def _kernel_manager(sockets: Path) -> type:
         @property
         def kernel_spec(self) -> KernelSpec:
             return KernelSpec(
-                argv=[sys.executable, "-c", program, "-f", "{connection_file}"],
+                # it is interrupted when it is shut down, and would report that as an error
+                argv=[sys.executable, "-c", program, "-f", "{connection_file}", "--log-level=50"],
                 display_name="Python",
                 language="python",
             )

@@ -28,10 +28,10 @@ from vitolab.validation import (
     budget,
     child_seed,
     fit_row,
+    joined_traces,
     patient_table,
     policy_arrays,
     trace_columns,
-    trace_table,
     walks_for,
 )
 from vitolab.validation import table as personalization_table
@@ -368,7 +368,7 @@ def _part(
         key = {**label, "patient": patient.name, "method": method}
         rows.append({**key, **more, **fit_row(problem, fit)})
         traces.append(trace_columns(problem, fit, key))
-    return personalization_table(rows), trace_table(traces)
+    return personalization_table(rows), joined_traces(traces)
 
 
 def _each(

@@ -184,7 +184,7 @@ def _fold(
         rows.append(label | {"n_states_used": used} | fit_row(problem, fit))
         if traced:
             traces.append(trace_columns(problem, fit, label))
-    return table(rows), trace_table(traces)
+    return table(rows), joined_traces(traces)
 
 
 def reference_runs(
@@ -242,7 +242,7 @@ def reference_runs(
                 rows.append(label | {"n_states_used": None} | fit_row(problem, fit))
                 if start == 0:
                     traces.append(trace_columns(problem, fit, label))
-            return table(rows), trace_table(traces)
+            return table(rows), joined_traces(traces)
 
         missing = [key for key in work if not run.has_part(key)]
         _work(run, f"{setup}, reference methods", missing, fold, n_jobs, len(work))
@@ -353,7 +353,7 @@ def grid(
                         rows.append(label | {"n_states_used": n_used} | fit_row(problem, fit))
                         if start in traced and repeat == n_repeats - 1:
                             traces.append(trace_columns(problem, fit, label))
-                return table(rows), trace_table(traces)
+                return table(rows), joined_traces(traces)
 
             _work(run, stage, missing, fold, n_jobs, len(work))
 
@@ -424,7 +424,7 @@ def trace_columns(problem: Problem, fit: Fit, label: Mapping[str, Any]) -> Trace
     return columns
 
 
-def trace_table(traces: Sequence[Trace]) -> pd.DataFrame | None:
+def joined_traces(traces: Sequence[Trace]) -> pd.DataFrame | None:
     """Traces table of several personalisations of one problem; None if there are none."""
     if not traces:
         return None
@@ -432,6 +432,13 @@ def trace_table(traces: Sequence[Trace]) -> pd.DataFrame | None:
     return pd.DataFrame(joined).astype(
         dict.fromkeys(("n_states", "n_samples", "repeat", "start"), "Int64")
     )
+
+
+def trace_table(problem: Problem, fit: Fit, label: Mapping[str, Any]) -> pd.DataFrame:
+    """Traces table of one personalisation."""
+    frame = joined_traces([trace_columns(problem, fit, label)])
+    assert frame is not None
+    return frame
 
 
 def patient_table(

@@ -243,9 +243,8 @@ def grid_table(personalizations: pd.DataFrame, patients: pd.DataFrame) -> pd.Dat
     overall = summarize(personalizations, keys)
     per_start = summarize(personalizations, [*keys, "start"])
     for setup in order_of(personalizations["setup"].tolist()):
-        for method in order_of(
-            personalizations.loc[personalizations["setup"] == setup, "method"].tolist()
-        ):
+        known = personalizations.loc[personalizations["setup"] == setup, "method"].tolist()
+        for method in order_of([*(m for m in known if m == "vito"), *known]):
             own = overall[(overall["setup"] == setup) & (overall["method"] == method)]
             starts = per_start[(per_start["setup"] == setup) & (per_start["method"] == method)]
             every = 100.0 * np.mean(starts["success"] == 100.0)

@@ -1,67 +1,59 @@
-"""The picture of the README: what the agent does, and what it gains from training."""
+"""The picture of the README: what the agent learns, what it does, what it gains from training."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
 
 from vitolab.plots.convergence import learning_panel
 from vitolab.plots.learning import policy_map
 from vitolab.plots.style import layout
-from vitolab.plots.walks import personalization_paths
-from vitolab.problem import Problem
-from vitolab.records import ProblemRecord
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from vitolab.plots.walks import function_map, personalization_paths
+from vitolab.store import Run
 
 
-def overview(
-    background: Any,
-    points: FloatArray,
-    steps: IntArray,
-    traces: Mapping[str, pd.DataFrame],
-    problem: Problem | ProblemRecord,
-    truth: FloatArray,
-    personalizations: pd.DataFrame,
-) -> Any:
-    """Policy, personalisations and learning curve side by side.
+def overview(tour: Run, convergence: Run) -> Any:
+    """Policy, personalisations and learning curves side by side.
 
     Parameters
     ----------
-    background : HoloViews element
-        From `function_map`, faint.
-    points, steps : ndarray, shape (n, 2)
-        Of the policy; see `policy_map`.
-    traces : mapping of a label to DataFrame
-        Personalisations; see `personalization_paths`.
-    problem : Problem or ProblemRecord
-    truth : ndarray, shape (2,)
-    personalizations : DataFrame
-        Of a run of the study ``wbc-convergence``.
+    tour : Run
+        Of the study ``tour``: policy and personalisations of one Rosenbrock function.
+    convergence : Run
+        Of the study ``wbc-convergence``.
+
+    Returns
+    -------
+    HoloViews layout
     """
-    size = (3.6, 3.6)
-    limits = (
-        problem.parameters[0].lower,
-        problem.parameters[0].upper,
-        problem.parameters[1].lower,
-        problem.parameters[1].upper,
+    size = (3.4, 3.4)
+    problem = tour.manifest.problems["extended"]
+    axis = tour.arrays["landscape/axis"]
+    background = function_map(
+        axis, axis, tour.arrays["landscape/values"], label="log₁₀ f(x)", faint=True
     )
+    traces = tour.traces[tour.traces["method"] == "vito"]
+    patients = tour.patients.set_index("patient")
+    truth = patients.loc[traces["patient"].iloc[0], ["truth:x1", "truth:x2"]].to_numpy(float)
     policy = policy_map(
-        points, steps, background=background, title="learned: the best action", size=size
+        tour.arrays["policy/x"],
+        tour.arrays["policy/steps"],
+        background=background,
+        title="learned: the best action (Rosenbrock)",
+        size=size,
     )
     paths = personalization_paths(
-        traces,
+        {f"start {start + 1}": trace for start, trace in traces.groupby("start")},
         problem,
         background=background,
         truth=truth,
-        title="applied: from anywhere to the solution",
+        title="applied to an unseen function",
         size=size,
-        limits=limits,
+        limits=(axis[0], axis[-1], axis[0], axis[-1]),
     )
-    curve = learning_panel(personalizations, title="circulation, synthetic patients", size=size)
-    return layout([policy, paths, curve], columns=3, size=size, gap=(0.28, 0.3))
+    n = convergence.personalizations["patient"].nunique()
+    curves = learning_panel(
+        convergence.personalizations,
+        title=f"circulation, {n} synthetic patients",
+        size=size,
+    )
+    return layout([policy, paths, curves], columns=3, size=size, gap=(0.28, 0.3))
