@@ -6,6 +6,7 @@ import itertools
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import holoviews as hv
@@ -331,7 +332,10 @@ def test_axes_of_the_circulation_figures_name_their_units(
         "LV volume [mL]",
         "LV pressure [mmHg]",
     }
-    assert "patients solved [%]" in axis_labels(plots.convergence_curves(convergence))
+    assert axis_labels(plots.restart_curves(convergence)) == {
+        "training samples per patient",
+        "share of all patients [%]",
+    }
 
 
 def test_titles_say_that_patients_are_synthetic(convergence: pd.DataFrame, fitted: dict[str, Any]):
@@ -428,7 +432,9 @@ def fitted() -> dict[str, Any]:
             f"{source}/lv_pressure": 10.0 + 110.0 * shape,
             f"{source}/aortic_pressure": 80.0 + 40.0 * shape,
         }
-    z = dict(zip((o.name for o in circulation.OBJECTIVES), (180, 110, 95, 120, 80, 270), strict=True))
+    z = dict(
+        zip((o.name for o in circulation.OBJECTIVES), (180, 110, 95, 120, 80, 270), strict=True)
+    )
     problems = {setup: circulation.problem(setup) for setup in ("2p", "6p")}
     patients, personalizations = [], []
     for setup, problem in problems.items():
@@ -462,16 +468,24 @@ def figures(
     trace = trace_rows(["start", "step", "failed", "restart", "step"])
     long = trace_rows(["start", *["step"] * 79])
     q = rng.uniform(size=problem.n_actions)
+    lesson: Any = SimpleNamespace(
+        manifest=SimpleNamespace(problems={"extended": problem}),
+        arrays={
+            "landscape/axis": axis,
+            "landscape/values": values,
+            "policy/x": points,
+            "policy/steps": steps,
+        },
+        traces=trace.assign(method="vito", patient="F001", start=0),
+        patients=pd.DataFrame([{"patient": "F001", "truth:x1": 1.0, "truth:x2": 1.0}]),
+    )
     names = [problem.describe_action(a) for a in range(problem.n_actions)]
     yield {
         "grid errors": plots.grid_error_maps(*grid_run, STARTS),
-        "grid success": plots.grid_success_maps(*grid_run, STARTS),
-        "grid error": plots.grid_error_map(*grid_run, STARTS, "base, free"),
+        "grid success": plots.grid_success_map(*grid_run, STARTS, "base, free"),
         "scouting": plots.scouting_curves(convergence),
         "convergence": plots.convergence_curves(convergence),
-        "convergence without references": plots.convergence_curves(convergence, references=()),
         "policy": plots.policy_curves(convergence),
-        "restarts": plots.restart_curves(convergence),
         "fit": plots.fit_curves(**fitted),
         "loops": plots.pressure_volume_loops(fitted["arrays"], fitted["problems"]),
         "function": plots.function_map(axis, axis, values, label="log₁₀ f"),
@@ -498,9 +512,7 @@ def figures(
         ),
         "history": plots.misfit_history(trace, problem),
         "long history": plots.misfit_history(long, problem),
-        "overview": plots.overview(
-            faint, points, steps, {"start 1": trace}, problem, np.ones(2), convergence
-        ),
+        "overview": plots.overview(lesson, SimpleNamespace(personalizations=convergence)),
     }
     plt.close("all")
 

@@ -21,6 +21,7 @@ from vitolab.states import StateSpace, outside
 from vitolab.trajectories import Event, Fit, StopReason, Trace, Trajectories
 
 FORMAT = 1
+AHEAD = 64  # random numbers that a walk draws at once
 
 
 @dataclass(frozen=True)
@@ -198,7 +199,9 @@ class Vito:
 
         origin = np.array(starts, dtype=np.float64)
         count = np.zeros((n, problem.n_parameters), dtype=np.int64)
-        seen = [{point} for point in _keys(count)]
+        at_origin = bytes(count[0].nbytes)
+        seen = [{at_origin} for _ in range(n)]
+        chance = np.empty((n, AHEAD))
         n_used = [0] * n
         n_runs = np.zeros(n, dtype=np.int64)
         reason: list[StopReason] = [StopReason.BUDGET] * n
@@ -218,16 +221,21 @@ class Vito:
             walking = walking[state[walking, t] != 0]
             if t + 1 == max_runs or not walking.size:
                 break
+            if t % AHEAD == 0 and not self.deterministic:
+                for i in walking.tolist():
+                    rngs[i].random(out=chance[i])
             chosen = np.full(n, -1)
             stepping = walking[state[walking, t] > 0]
-            chosen[stepping] = self._choose(state[stepping, t], [rngs[i] for i in stepping])
+            chosen[stepping] = self._choose(state[stepping, t], chance[stepping, t % AHEAD])
             moved = count.copy()
             moved[stepping] = problem.move(origin[stepping], count[stepping], chosen[stepping])
             action[walking, t + 1] = chosen[walking]
             if self.restart:
-                points = _keys(moved[walking])
-                for i, point in zip(walking.tolist(), points, strict=True):
-                    if chosen[i] >= 0 and point not in seen[i]:
+                rows = zip(
+                    walking.tolist(), chosen[walking].tolist(), _keys(moved[walking]), strict=True
+                )
+                for i, step, point in rows:
+                    if step >= 0 and point not in seen[i]:
                         seen[i].add(point)
                         continue
                     if n_used[i] < len(candidates[i]):
@@ -236,7 +244,7 @@ class Vito:
                     else:
                         origin[i] = problem.draw(rngs[i])[0]
                     moved[i] = 0
-                    seen[i] = set(_keys(moved[i : i + 1]))
+                    seen[i] = {at_origin}
                     event[i, t + 1] = Event.RESTART
                     action[i, t + 1] = -1
             count = moved
@@ -259,11 +267,11 @@ class Vito:
             for i, k in enumerate(n_runs)
         ]
 
-    def _choose(self, state: IntArray, rngs: Sequence[np.random.Generator]) -> IntArray:
-        """Action of each walk."""
+    def _choose(self, state: IntArray, chance: FloatArray) -> IntArray:
+        """Action of each walk, from its state and a random number in [0, 1)."""
         if self.deterministic:
             return self.policy.greedy[state]
-        return self.policy.sample(state, np.array([rng.random() for rng in rngs]))
+        return self.policy.sample(state, chance)
 
     def save(self, path: Path) -> None:
         """Write the agent as a folder of plain arrays and JSON, whole or not at all.

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import pandas as pd
@@ -355,7 +355,8 @@ def grid(
                             traces.append(trace_columns(problem, fit, label))
                 return table(rows), joined_traces(traces)
 
-            _work(run, stage, missing, fold, n_jobs, len(work))
+            # many short steps of plain Python, which threads would take in turns
+            _work(run, stage, missing, fold, n_jobs, len(work), prefer="processes")
 
 
 def _work(
@@ -365,19 +366,21 @@ def _work(
     fold: Callable[[str], Part],
     n_jobs: int,
     total: int,
+    prefer: Literal["threads", "processes"] = "threads",
 ) -> None:
     """Compute the missing parts and keep each as soon as it is finished."""
 
-    def keep(key: str) -> None:
-        run.write_part(key, *fold(key))
+    def compute(key: str) -> tuple[str, Part]:
+        return key, fold(key)
 
     done = total - len(missing)
     run.progress(stage, done, total)
     # k-means sums in another order with another number of threads of its own
     with threadpool_limits(1):
-        for _ in Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator_unordered")(
-            delayed(keep)(key) for key in missing
-        ):
+        for key, (personalizations, traces) in Parallel(
+            n_jobs=n_jobs, prefer=prefer, return_as="generator_unordered"
+        )(delayed(compute)(key) for key in missing):
+            run.write_part(key, personalizations, traces)
             done += 1
             run.progress(stage, done, total)
 

@@ -42,7 +42,7 @@ def _learning(
             label=setup + suffix,
             color=series_color(position),
             dash=dash,
-            marker=MARKERS[position],
+            marker=MARKERS[position % len(MARKERS)],
             band=not suffix,
         )
     return items

@@ -32,8 +32,9 @@ def overview(tour: Run, convergence: Run) -> Any:
         axis, axis, tour.arrays["landscape/values"], label="log₁₀ f(x)", faint=True
     )
     traces = tour.traces[tour.traces["method"] == "vito"]
-    patients = tour.patients.set_index("patient")
-    truth = patients.loc[traces["patient"].iloc[0], ["truth:x1", "truth:x2"]].to_numpy(float)
+    shown = tour.patients["patient"] == traces["patient"].iloc[0]
+    truth = tour.patients.loc[shown, ["truth:x1", "truth:x2"]].to_numpy(float)[0]
+    starts = sorted(int(start) for start in traces["start"].unique())
     policy = policy_map(
         tour.arrays["policy/x"],
         tour.arrays["policy/steps"],
@@ -42,7 +43,7 @@ def overview(tour: Run, convergence: Run) -> Any:
         size=size,
     )
     paths = personalization_paths(
-        {f"start {start + 1}": trace for start, trace in traces.groupby("start")},
+        {f"start {start + 1}": traces[traces["start"] == start] for start in starts},
         problem,
         background=background,
         truth=truth,

@@ -55,7 +55,7 @@ def scouting_curves(
                 label=setup,
                 color=color,
                 dash=dash,
-                marker=MARKERS[position],
+                marker=MARKERS[position % len(MARKERS)],
             )
             if setup in paper_states:
                 line = style(
