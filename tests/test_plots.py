@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import logging
 from collections.abc import Iterator
@@ -521,7 +522,7 @@ def figures(
 def test_every_figure_is_drawn_by_matplotlib(figures: dict[str, Any]):
     for name, figure in figures.items():
         drawn = hv.renderer("matplotlib").get_plot(figure).state
-        drawn.canvas.draw()
+        drawn.savefig(io.BytesIO(), dpi=30)
         assert drawn.axes, name
         plt.close(drawn)
 

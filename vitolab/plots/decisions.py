@@ -87,14 +87,14 @@ def action_choice(
     height = (q - q.min()) / span if span > 0 else np.ones_like(q)
     items: list[Any] = []
     for label, color, rows in (
-        ("candidate", CHOSEN_COLOR, probability > 0),
+        ("candidate, drawn in … %", CHOSEN_COLOR, probability > 0),
         ("discarded", DISCARDED_COLOR, probability == 0),
     ):
         bars = [(i - 0.4, 0.0, i + 0.4, height[i]) for i in np.flatnonzero(rows)]
         if bars:
             items.append(fill(hv.Rectangles(bars, label=label), color, 1.0))
     for i in np.flatnonzero(probability > 0):
-        text = hv.Text(i, height[i] + 0.05, f"{100 * probability[i]:.0f} %", fontsize=8)
+        text = hv.Text(i, height[i] + 0.05, f"{100 * probability[i]:.0f}", fontsize=8)
         items.append(style(text, bokeh={"text_color": "#222222"}, matplotlib={"color": "#222222"}))
     line = hv.Curve([(-0.6, epsilon), (len(q) - 0.4, epsilon)], label=f"threshold ε = {epsilon:g}")
     items.append(style(line, color="#D55E00", line_width=1.5, line_dash="dashed"))

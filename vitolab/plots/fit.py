@@ -119,7 +119,8 @@ def _bands(
         color = SUCCESS_COLOR if met else MISSED_COLOR
         box = hv.Rectangles([(0.0, z - objective.tolerance, end, z + objective.tolerance)])
         items.append(fill(box, color, 0.15 if objective.name in known else 0.35))
-        text = hv.Text(0.985 * end, z, levels[objective.name], fontsize=8, halign="right")
+        words, top = levels[objective.name], z + 0.95 * objective.tolerance
+        text = hv.Text(0.985 * end, top, words, fontsize=8, halign="right", valign="top")
         items.append(style(text, bokeh={"text_color": color}, matplotlib={"color": color}))
     return items
 
