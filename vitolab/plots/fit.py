@@ -119,8 +119,16 @@ def _bands(
         color = SUCCESS_COLOR if met else MISSED_COLOR
         box = hv.Rectangles([(0.0, z - objective.tolerance, end, z + objective.tolerance)])
         items.append(fill(box, color, 0.15 if objective.name in known else 0.35))
-        words, top = levels[objective.name], z + 0.95 * objective.tolerance
-        text = hv.Text(0.985 * end, top, words, fontsize=8, halign="right", valign="top")
+        # within the band, at the end where no other band lies over it
+        side = -1.0 if objective.name == "aortic_diastolic" else 1.0
+        text = hv.Text(
+            0.985 * end,
+            z + 0.95 * side * objective.tolerance,
+            levels[objective.name],
+            fontsize=8,
+            halign="right",
+            valign="top" if side > 0 else "bottom",
+        )
         items.append(style(text, bokeh={"text_color": color}, matplotlib={"color": color}))
     return items
 
