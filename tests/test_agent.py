@@ -7,7 +7,6 @@ import pytest
 
 from vitolab.agent import Vito, n_states_at_most
 from vitolab.exploration import explore
-from vitolab.initialization import Initializer
 from vitolab.mdp import Policy
 from vitolab.problem import Patient
 from vitolab.trajectories import Event, StopReason
@@ -201,8 +200,15 @@ def test_the_largest_number_of_states_can_be_learned(linear_problem, walks):
 def test_an_agent_without_initialisation_starts_anywhere(linear_problem, linear_patients, walks):
     agent = Vito.learn(linear_problem, walks, 40, initialize=False)
     fit = agent.personalize(linear_patients[0], max_runs=1, seed=0)
+    other = agent.personalize(linear_patients[0], max_runs=1, seed=1)
     assert (np.abs(fit.x) <= 5).all()
-    assert isinstance(agent.initializer, Initializer | None)
+    assert agent.initializer is None
+    assert not np.isclose(fit.x, other.x).any()
+
+
+def test_walks_without_a_finite_run_teach_nothing(linear_problem, linear_patients, walks):
+    with pytest.raises(ValueError, match=r"none of the 4040 runs .* gave finite outputs"):
+        Vito.learn(linear_problem, replace(walks, y=np.full_like(walks.y, np.nan)), 20)
 
 
 def test_no_budget_is_refused(linear_patients, vito):

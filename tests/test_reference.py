@@ -10,6 +10,7 @@ from vitolab.trajectories import Event, StopReason
 METHODS = {
     "nelder-mead": NelderMead,
     "nelder-mead-unweighted": lambda p: NelderMead(p, weighted=False),
+    "nelder-mead-wide": lambda p: NelderMead(p, width=0.1),
     "least-squares": LeastSquares,
     "least-squares-multistart": lambda p: LeastSquares(p, multistart=True),
 }
@@ -38,8 +39,10 @@ def test_every_forward_run_is_counted(linear_problem, linear_patients, method):
 def test_a_linear_problem_is_solved_and_the_first_success_ends_it(
     linear_problem, linear_patients, method
 ):
+    # from the middle: a simplex that is pressed against a border may collapse there
+    start = np.array([[0.5, -0.5]])
     for patient in linear_patients:
-        fit = METHODS[method](linear_problem).personalize(patient, max_runs=100, seed=1)
+        fit = METHODS[method](linear_problem).personalize_from(patient, start, max_runs=200)[0]
         solved = linear_problem.is_solved(fit.trace.misfits)
         assert fit.solved
         assert fit.stop_reason is StopReason.SOLVED
@@ -66,13 +69,26 @@ def test_the_budget_is_kept_to_the_run(linear_problem, linear_patients, method):
             assert fit.n_runs == max_runs
 
 
-def test_all_methods_start_at_the_same_point(linear_problem, linear_patients):
+def test_one_seed_is_one_start_for_all_methods_and_patients(linear_problem, linear_patients):
     starts = [
-        METHODS[m](linear_problem).personalize(linear_patients[2], max_runs=1, seed=9).x
+        METHODS[m](linear_problem).personalize(patient, max_runs=1, seed=9).x
         for m in METHODS
+        for patient in linear_patients[:3]
     ]
     for start in starts:
         np.testing.assert_allclose(start, starts[0], atol=1e-12)
+
+
+def test_the_first_simplex_has_the_edges_it_says(linear_problem, linear_patients):
+    """As scipy's own, where nothing is scaled or bounded: 5 % of each value."""
+    start = np.array([[2.0, -4.0]])
+    far = Patient("far", {"u": 100.0, "w": 100.0}, {"offset": 0.0})
+    ours = NelderMead(linear_problem).personalize_from(far, start, max_runs=3)[0].trace.x
+    np.testing.assert_allclose(ours, [[2.0, -4.0], [2.1, -4.0], [2.0, -4.2]])
+    wide = NelderMead(linear_problem, width=0.1)
+    xs = wide.personalize_from(far, np.array([[2.0, 4.5]]), max_runs=3)[0].trace.x
+    # a tenth of the domain's ten units; the second would leave it and points inwards
+    np.testing.assert_allclose(xs, [[2.0, 4.5], [3.0, 4.5], [2.0, 3.5]])
 
 
 def test_given_starts_are_the_first_run(linear_problem, linear_patients):

@@ -76,8 +76,10 @@ def test_failed_runs_are_not_clustered():
 
 
 def test_the_fit_may_use_a_subset():
-    states = learn(misfits(n=5000), max_points=500)
-    assert states.n_states == 40
+    # a cluster of its own, too small to be drawn
+    c = np.concatenate([misfits(n=5000), np.full((1, 2), 1e7)])
+    assert np.abs(learn(c, n_states=200).centroids).max() > 1e6
+    assert np.abs(learn(c, n_states=200, max_points=300).centroids).max() < 1e6
 
 
 def test_more_states_than_misfits_is_refused():

@@ -79,18 +79,50 @@ def test_same_bits_for_two_workers(finished, linear_problem, linear_patients):
 def test_order_of_patients_does_not_matter(finished, linear_problem, linear_patients):
     run = Memory()
     study(run, linear_problem, linear_patients[4::-1])
-    table, reference = run.tables()[0], finished.tables()[0]
-    keys = ["setup", "method", "patient", "n_samples", "repeat", "start"]
-    vito = table[table.method == "vito"].sort_values(keys).reset_index(drop=True)
-    expected = reference[reference.method == "vito"].sort_values(keys).reset_index(drop=True)
-    # learning sums over patients in another order, so only the outcome of methods that do not
-    # learn must agree to the bit
-    assert len(vito) == len(expected)
-    other = table[table.start.notna() & (table.method != "vito")].sort_values(keys)
-    same = reference[reference.start.notna() & (reference.method != "vito")].sort_values(keys)
-    pd.testing.assert_frame_equal(
-        other.reset_index(drop=True), same.reset_index(drop=True), check_exact=True
-    )
+    assert_equal(finished, run)
+
+
+@pytest.mark.parametrize("study", ["leave_one_out", "grid"])
+def test_nothing_of_the_held_out_patient_is_learned_from(
+    study, linear_problem, linear_patients, monkeypatch
+):
+    learned = []
+    learn = validation.Vito.learn.__func__
+
+    def spy(cls, problem, walks, *rest, **options):
+        learned.append(set(walks.patients))
+        return learn(cls, problem, walks, *rest, **options)
+
+    monkeypatch.setattr(validation.Vito, "learn", classmethod(spy))
+    run, patients = Memory(), linear_patients[:4]
+    if study == "grid":
+        validation.grid(
+            run,
+            {"p": linear_problem},
+            patients,
+            np.zeros((1, 2)),
+            restarts={"p": [True]},
+            n_states=20,
+            n_samples=100,
+            max_runs=5,
+        )
+    else:
+        validation.leave_one_out(
+            run, {"p": linear_problem}, patients, n_states={"p": [20]}, n_samples={"p": [100]}
+        )
+    names = {p.name for p in patients}
+    assert learned == [names - {p.name} for p in patients]
+
+
+def test_one_patient_cannot_be_left_out(linear_problem, linear_patients):
+    with pytest.raises(ValueError, match="1 patients, expected at least 2"):
+        validation.leave_one_out(
+            Memory(),
+            {"p": linear_problem},
+            linear_patients[:1],
+            n_states={"p": [20]},
+            n_samples={"p": [100]},
+        )
 
 
 def test_an_interrupted_study_goes_on_where_it_was(finished, linear_problem, linear_patients):
@@ -113,6 +145,7 @@ def test_every_method_and_setting_has_a_row_for_every_patient(finished):
         ("linear", "vito-deterministic"): 5 * 2 * 2,
         ("linear", "nelder-mead"): 10,
         ("linear", "nelder-mead-unweighted"): 10,
+        ("linear", "nelder-mead-wide"): 10,
         ("linear", "least-squares"): 10,
         ("linear", "least-squares-multistart"): 10,
         ("grid", "vito"): 10,

@@ -86,10 +86,16 @@ class Vito:
         Raises
         ------
         ValueError
-            If there are too few distinct misfits for so many states; see `n_states_at_most`.
+            If no run among the walks succeeded, or there are too few distinct misfits for so many
+            states; see `n_states_at_most`.
         """
         c = walks.misfits(problem)
         counted = walks.counted
+        if not counted.any():
+            raise ValueError(
+                f"problem {problem.name!r}: none of the {counted.size} runs of the walks to learn "
+                "from gave finite outputs"
+            )
         states = StateSpace.learn(
             c[counted],
             problem.tolerance,

@@ -10,7 +10,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from vitolab.files import WalkCache, digest, stream
+from vitolab.files import WalkCache, digest, source_version, stream
 from vitolab.problem import Patient, Problem
 from vitolab.trajectories import Trajectories
 
@@ -92,7 +92,9 @@ def _stored_walks(
     if cache is None:
         return _walks(problem, patient, range(n_episodes), n_steps, seed)
     store = WalkCache(cache)
+    folder = Path(__file__).parent
     problem_key = digest(
+        source_version(*(folder / name for name in ("exploration.py", "problem.py", "files.py"))),
         problem.name,
         problem.version,
         problem.lower,

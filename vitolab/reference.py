@@ -83,20 +83,59 @@ class NelderMead:
     weighted : bool
         Minimise the misfit in the paper's distance, squares divided by ψ; without it the plain
         sum of squares, as the paper compares.
+    width : float or None
+        Edge of the first simplex as a share of Ω. The paper names none: None is the rule of the
+        common implementations, 5 % of each parameter's value.
     """
 
     problem: Problem
     weighted: bool = True
+    width: float | None = None
 
     def personalize(self, patient: Patient, *, max_runs: int = 100, seed: int = 0) -> Fit:
-        """Personalise one patient from a start drawn uniformly in Ω."""
-        start = _first_start(self.problem, patient, seed)
+        """Personalise one patient from the random start of a seed, see `random_start`.
+
+        Parameters
+        ----------
+        patient : Patient
+        max_runs : int
+            Largest number of forward runs, the first one included.
+        seed : int
+
+        Returns
+        -------
+        Fit
+
+        Raises
+        ------
+        ValueError
+            If no run is allowed or a measurement is missing.
+        """
+        start = random_start(self.problem, seed)[np.newaxis]
         return self.personalize_from(patient, start, max_runs=max_runs, seed=seed)[0]
 
     def personalize_from(
         self, patient: Patient, starts: FloatArray, *, max_runs: int = 100, seed: int = 0
     ) -> list[Fit]:
-        """Personalise one patient from given starts, shape (n, n_parameters)."""
+        """Personalise one patient from given starts.
+
+        Parameters
+        ----------
+        patient : Patient
+        starts : ndarray, shape (n, n_parameters)
+        max_runs : int
+            Largest number of forward runs from each start, the first one included.
+        seed : int
+
+        Returns
+        -------
+        list of Fit
+
+        Raises
+        ------
+        ValueError
+            If no run is allowed or a measurement is missing.
+        """
         return [self._fit(patient, start, max_runs) for start in starts]
 
     def _fit(self, patient: Patient, start: FloatArray, max_runs: int) -> Fit:
@@ -116,11 +155,29 @@ class NelderMead:
                     _unit(self.problem, start),
                     method="Nelder-Mead",
                     bounds=[(0.0, 1.0)] * self.problem.n_parameters,
-                    options={"maxfev": max_runs + 1, "maxiter": max_runs + 1, "xatol": 1e-6},
+                    options={
+                        "maxfev": max_runs + 1,
+                        "maxiter": max_runs + 1,
+                        "xatol": 1e-6,
+                        "initial_simplex": self._simplex(start),
+                    },
                 )
         except _EndedError as ended:
             return counter.fit(ended.reason)
         return counter.fit(StopReason.STALLED)
+
+    def _simplex(self, start: FloatArray) -> FloatArray:
+        """Corners of the first simplex in the unit cube, shape (n_parameters + 1, n_parameters).
+
+        An edge that would leave the cube points inwards.
+        """
+        unit = _unit(self.problem, start)
+        span = self.problem.upper - self.problem.lower
+        edge = 0.05 * start / span if self.width is None else np.full(len(unit), self.width)
+        edge = np.where(edge == 0.0, 0.00025, edge)
+        edge = np.where((unit + edge > 1.0) | (unit + edge < 0.0), -edge, edge)
+        corners: FloatArray = np.concatenate([unit[np.newaxis], unit + np.diag(edge)])
+        return corners
 
 
 @dataclass(frozen=True)
@@ -138,14 +195,49 @@ class LeastSquares:
     multistart: bool = False
 
     def personalize(self, patient: Patient, *, max_runs: int = 100, seed: int = 0) -> Fit:
-        """Personalise one patient from a start drawn uniformly in Ω."""
-        start = _first_start(self.problem, patient, seed)
+        """Personalise one patient from the random start of a seed, see `random_start`.
+
+        Parameters
+        ----------
+        patient : Patient
+        max_runs : int
+            Largest number of forward runs, the first one included.
+        seed : int
+
+        Returns
+        -------
+        Fit
+
+        Raises
+        ------
+        ValueError
+            If no run is allowed or a measurement is missing.
+        """
+        start = random_start(self.problem, seed)[np.newaxis]
         return self.personalize_from(patient, start, max_runs=max_runs, seed=seed)[0]
 
     def personalize_from(
         self, patient: Patient, starts: FloatArray, *, max_runs: int = 100, seed: int = 0
     ) -> list[Fit]:
-        """Personalise one patient from given starts, shape (n, n_parameters)."""
+        """Personalise one patient from given starts.
+
+        Parameters
+        ----------
+        patient : Patient
+        starts : ndarray, shape (n, n_parameters)
+        max_runs : int
+            Largest number of forward runs from each start, the first one included.
+        seed : int
+
+        Returns
+        -------
+        list of Fit
+
+        Raises
+        ------
+        ValueError
+            If no run is allowed or a measurement is missing.
+        """
         return [
             self._fit(
                 patient,
@@ -190,9 +282,19 @@ class LeastSquares:
             counter.next_event = Event.RESTART
 
 
-def _first_start(problem: Problem, patient: Patient, seed: int) -> FloatArray:
-    """Uniform start that all methods share for one patient and seed, shape (1, n_parameters)."""
-    return problem.draw(stream("start", problem.name, seed, patient.name))
+def random_start(problem: Problem, seed: int) -> FloatArray:
+    """Start of a seed: uniform in Ω, the same for every reference method and every patient.
+
+    The paper repeats its reference methods with other initial values for all patients together
+    (section 3.3.3), so that the best of these repeats is a choice of start, not of luck patient
+    by patient.
+
+    Returns
+    -------
+    ndarray, shape (n_parameters,)
+    """
+    start: FloatArray = problem.draw(stream("start", problem.name, seed))[0]
+    return start
 
 
 def _unit(problem: Problem, x: FloatArray) -> FloatArray:

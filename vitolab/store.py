@@ -15,6 +15,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from vitolab.claims import last_claims
 from vitolab.files import (
     checksum,
+    digest,
     read_arrays,
     source_version,
     write_arrays,
@@ -276,7 +278,7 @@ def open_run(
 
 
 def code_version() -> str:
-    """Short hash of the sources and tables of this package that results depend on."""
+    """Short hash of what results depend on: sources and tables of this package, libraries."""
     root = Path(__file__).parent
     paths = [
         path
@@ -284,7 +286,8 @@ def code_version() -> str:
         if path.suffix in (".py", ".csv", ".json")
         and path.relative_to(root).parts[0].removesuffix(".py") not in _BYSTANDERS
     ]
-    return source_version(*paths)
+    libraries = [metadata.version(name) for name in ("numpy", "scipy", "numba", "scikit-learn")]
+    return digest(source_version(*paths), libraries)[:12]
 
 
 def assemble(

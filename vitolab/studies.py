@@ -137,9 +137,10 @@ STUDIES = (
             },
             "paper": {
                 "setups": ["2p", "3p", "5p", "6p"],
+                # success and its neighbours alone take 2 n + 1 states
                 "n_states": {
-                    setup: [10, 20, 50, 70, 100, 150, 200, 300, 400, 500, 600, 700, 800]
-                    for setup in ("2p", "3p", "5p", "6p")
+                    setup: [fewest, 20, 50, 70, 100, 150, 200, 300, 400, 500, 600, 700, 800]
+                    for setup, fewest in (("2p", 10), ("3p", 10), ("5p", 12), ("6p", 14))
                 },
                 "n_samples": 10000,
                 "n_repeats": 5,

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from vitolab.agent import Vito, n_states_at_most
 from vitolab.exploration import explore
-from vitolab.files import digest
+from vitolab.files import digest, stream
 from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.reference import LeastSquares, NelderMead
 from vitolab.trajectories import Event, Fit, Personalizer, Trajectories
@@ -30,6 +30,7 @@ EPISODE = 100
 REFERENCES: dict[str, Callable[[Problem], Personalizer]] = {
     "nelder-mead": NelderMead,
     "nelder-mead-unweighted": lambda problem: NelderMead(problem, weighted=False),
+    "nelder-mead-wide": lambda problem: NelderMead(problem, width=0.1),
     "least-squares": LeastSquares,
     "least-squares-multistart": lambda problem: LeastSquares(problem, multistart=True),
 }
@@ -75,9 +76,14 @@ def walks_for(
     n_jobs: int = 1,
     cache: Path | None = None,
 ) -> Trajectories:
-    """Explore as many episodes as `n_samples` transitions per patient take."""
+    """Explore as many episodes as `n_samples` transitions per patient take.
+
+    The walks come in the order of the patients' names, so that what is learned from them does
+    not depend on the order of the patients.
+    """
     n_episodes = math.ceil(n_samples / EPISODE)
-    return explore(problem, patients, n_episodes, EPISODE, seed, n_jobs, cache)
+    ordered = sorted(patients, key=lambda patient: patient.name)
+    return explore(problem, ordered, n_episodes, EPISODE, seed, n_jobs, cache)
 
 
 def leave_one_out(
@@ -115,6 +121,7 @@ def leave_one_out(
     cache : Path, optional
         Folder of the walk cache.
     """
+    _check_patients(patients)
     for setup, problem in problems.items():
         largest = max(n_samples[setup])
         for repeat in range(n_repeats):
@@ -164,6 +171,12 @@ def leave_one_out(
             _work(run, stage, missing, fold, n_jobs, len(work))
 
 
+def _check_patients(patients: Sequence[Patient]) -> None:
+    """Refuse too few patients to leave one out."""
+    if len(patients) < 2:
+        raise ValueError(f"{len(patients)} patients, expected at least 2 to leave one out")
+
+
 def _fold(
     key: dict[str, Any],
     problem: Problem,
@@ -181,7 +194,7 @@ def _fold(
     for method, agent in agents.items():
         fit = agent.personalize(patient, max_runs=budget(problem), seed=seed)
         label = key | {"method": method, "start": None}
-        rows.append(label | {"n_states_used": used} | fit_row(problem, fit))
+        rows.append(label | {"n_states_used": vito.states.n_states} | fit_row(problem, fit))
         if traced:
             traces.append(trace_columns(problem, fit, label))
     return table(rows), joined_traces(traces)
@@ -208,9 +221,11 @@ def reference_runs(
     methods : sequence of str
         Names in `REFERENCES`.
     n_starts : int
-        Random starts; start k is the same point for every method.
+        Random starts; start k is the same point for every method and patient.
     seed, n_jobs : int
     """
+    if n_starts < 1:
+        raise ValueError(f"n_starts is {n_starts}, expected at least 1")
     for setup, problem in problems.items():
         work = {
             digest("reference", setup, problem.version, method, n_starts, p.name, seed): (method, p)
@@ -289,8 +304,8 @@ def grid(
     seed, n_jobs : int
     cache : Path, optional
     """
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(len(starts))
+    _check_patients(patients)
+    order = stream("grid starts", seed).permutation(len(starts))
     traced = set(order[:n_traced].tolist())
     compared_starts = np.sort(order[:n_compared])
     for setup, problem in problems.items():
@@ -349,7 +364,7 @@ def grid(
                             "start": start,
                             "seed": seed,
                         }
-                        n_used = used if learned else None
+                        n_used = vito.states.n_states if learned else None
                         rows.append(label | {"n_states_used": n_used} | fit_row(problem, fit))
                         if start in traced and repeat == n_repeats - 1:
                             traces.append(trace_columns(problem, fit, label))

@@ -23,6 +23,7 @@ METHOD_COLORS = {
     "vito-continuous": "#000000",
     "nelder-mead": "#D55E00",
     "nelder-mead-unweighted": "#E69F00",
+    "nelder-mead-wide": "#8C510A",
     "least-squares": "#009E73",
     "least-squares-multistart": "#00523C",
     "bobyqa-simple": "#999999",

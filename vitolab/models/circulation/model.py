@@ -306,7 +306,12 @@ def problem(
         If the setup or a constant is unknown.
     """
     n = _setup(setup)
-    _known(constants)
+    lowest = next(p.lower for p in PARAMETERS if p.name == "lv_emax")
+    if _known(constants).get("lv_emin", 0.0) >= lowest:
+        raise ValueError(
+            f"constant 'lv_emin' is {constants['lv_emin']:g} mmHg/mL, expected below the lower "
+            f"bound {lowest:g} of lv_emax"
+        )
     version = f"{VERSION}-{source_version(kernel.__file__, Path(__file__))}"
     if constants or numerics != Numerics():
         options = (numerics.time_step, numerics.tolerance, numerics.max_beats, constants)
