@@ -131,3 +131,15 @@ def test_candidates_depend_on_the_random_generator_alone():
     leaks = generate.draw(np.random.default_rng(6), 4000, tail=True)[0][:, column]
     assert np.mean(leaks > 0) == pytest.approx(0.35, abs=0.03)
     assert leaks.max() <= 1 / 4
+
+
+def test_patients_are_asked_for_by_number_and_name() -> None:
+    found = circulation.cohort()
+    assert found.first(12) == found.evaluation[:12]
+    assert found.named("C10").name == "C10"
+    with pytest.raises(ValueError, match="49 patients, expected 1 to 48"):
+        found.first(49)
+    with pytest.raises(ValueError, match="-1 patients"):
+        found.first(-1)
+    with pytest.raises(ValueError, match="patient is 'C02', expected one of C01, "):
+        found.named("C02")

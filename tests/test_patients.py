@@ -252,7 +252,11 @@ REFUSED = {
     ),
     "line in name": (
         f'{HEADER}\n"P\n1",72,180,110,95',
-        "expected a name without control characters",
+        "expected at most 64 letters, digits, spaces, dots, dashes",
+    ),
+    "markup in name": (
+        f"{HEADER}\n<img src=x>,72,180,110,95",
+        "found '<img src=x>', expected at most 64 letters",
     ),
     "range": (f"{HEADER}\nP1,20,180,110,95", "found 20 1/min, expected 30 to 200 1/min"),
     "volumes": (

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import numpy as np
 import pandas as pd
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -329,7 +330,21 @@ def table() -> pd.DataFrame:
     ]
     names = ["setup", "method", "n_states", "n_samples", "solved", "n_runs"]
     frame = pd.DataFrame(rows, columns=names).assign(n_restarts=0)
-    return frame.astype({"n_states": "Int64", "n_samples": "Int64"})
+    frame["start"] = np.where(frame["method"] == "vito", None, 0)
+    return frame.astype({"n_states": "Int64", "n_samples": "Int64", "start": "Int64"})
+
+
+def test_methods_that_share_numbered_starts_are_compared_on_those() -> None:
+    rows = [
+        {"setup": "grid", "method": "vito", "start": start, "solved": start > 0, "n_runs": 10}
+        for start in range(3)
+    ]
+    rows.append({"setup": "grid", "method": "simplex", "start": 0, "solved": True, "n_runs": 7})
+    frame = pd.DataFrame(rows).assign(n_states=1, n_samples=1, n_restarts=0, patient="F1")
+    found = studies.standing(frame)
+    assert list(found["method"]) == ["vito", "simplex"]
+    assert list(found["n"]) == [1, 1]
+    assert list(found["success"]) == [0.0, 100.0]
 
 
 def test_vito_at_its_largest_training_size_stands_beside_the_references() -> None:
@@ -359,9 +374,9 @@ def test_the_demonstration_prints_a_table_and_where_the_results_are(
     assert [info.study for info in infos] == list(DEMO)
     said = capsys.readouterr().out
     lines = [line.split() for line in said.splitlines()]
-    assert ["2p", "vito", "100", "%", "4.0", "4.0", "2"] in lines
-    assert ["2p", "nelder-mead", "50", "%", "65.0", "30.0", "2"] in lines
-    assert ["3p", "vito", "0", "%", "150.0", "-", "1"] in lines
+    assert ["2p", "vito", "100.0", "%", "4.0", "4.0", "2"] in lines
+    assert ["2p", "nelder-mead", "50.0", "%", "65.0", "30.0", "2"] in lines
+    assert ["3p", "vito", "0.0", "%", "150.0", "-", "1"] in lines
     assert "patients are synthetic" in said
     assert all(f"{info.study}: {info.path}" in said for info in infos)
 

@@ -32,6 +32,10 @@ class RunInUse(RuntimeError):
     """The run that was asked for is being computed by a live process."""
 
 
+class RunFailed(RuntimeError):
+    """A run was started and failed; it is stored as such, with its reason."""
+
+
 @cache
 def _boot() -> str:
     """Name of the space in which process numbers are unique: this boot, this container."""

@@ -128,8 +128,9 @@ def personalize(
         raise ValueError("--patients FILE.csv is missing, expected it or --template")
     table = tables.read_patients(patients, problem, allow_missing=allow_missing)
     if train_on is None:
-        training = circulation.cohort().evaluation
+        training, trained_on = circulation.cohort().evaluation, "synthetic patients"
     else:
+        trained_on = "patients"
         training = tables.read_patients(train_on, problem, allow_missing=allow_missing).patients
 
     import time
@@ -145,6 +146,7 @@ def personalize(
             table,
             setup=setup,
             train_on=training,
+            trained_on=trained_on,
             n_states=N_STATES[setup],
             n_samples=n_samples,
             seed=seed,
@@ -245,11 +247,13 @@ def main() -> None:
     except typer.Abort:
         code = 130
     except Exception as error:
-        message = _refusal(error)
+        from vitolab.claims import RunFailed
+
+        message = str(error) if isinstance(error, RunFailed) else _refusal(error)
         if message is None:
             raise
         typer.echo(f"vitolab: {message}", err=True)
-        code = 2
+        code = 1 if isinstance(error, RunFailed) else 2
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -54,6 +54,7 @@ _EXAMPLES = {"heart_rate": (75.0, 60.0)}
 _SPELLINGS = {"bpm": "1/min", "beats/min": "1/min", "/min": "1/min", "mm Hg": "mmHg"}
 
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+_NAME = re.compile(r"\w[\w. -]{0,63}")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _HEADER = re.compile(r"([^\[\]]*?)\s*(?:\[\s*([^\[\]]*?)\s*\])?")
 # products and quotients of units to one-digit powers: the unit library would also try to work
@@ -387,8 +388,11 @@ def _name(path: Path, row: int, name: str, first_row: Mapping[str, int]) -> str:
     where = f"{path}, row {row}, column 'patient'"
     if not name:
         raise InputError(f"{where}: the cell is empty, expected a name")
-    if not name.isprintable():
-        raise InputError(f"{where}: found {name!r}, expected a name without control characters")
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            f"{where}: found {name!r}, expected at most 64 letters, digits, spaces, dots, dashes "
+            "and underscores, beginning with a letter or digit"
+        )
     if name in first_row:
         raise InputError(
             f"{where}: found '{name}' again, expected a name that is not in row {first_row[name]}"

@@ -18,6 +18,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from vitolab.agent import Vito, n_states_at_most
+from vitolab.claims import RunFailed
 from vitolab.files import atomic, digest
 from vitolab.patients import InputError, PatientTable
 from vitolab.problem import Patient, Problem
@@ -45,6 +46,7 @@ def personalize_file(
     *,
     setup: str,
     train_on: Sequence[Patient],
+    trained_on: str = "patients",
     n_states: int,
     n_samples: int = 2_000,
     max_runs: int | None = None,
@@ -71,6 +73,8 @@ def personalize_file(
     train_on : sequence of Patient
         Training patients, each with a name of its own. A patient of the file is left out of the
         own training wherever the name, or data and measurements, are the same.
+    trained_on : str
+        What the training patients are called in the outcome, such as ``synthetic patients``.
     n_states : int
         Number of states; where fewer distinct misfits were observed, the smaller number is used
         and recorded.
@@ -101,8 +105,12 @@ def personalize_file(
         to train on.
     ValueError
         If a method is not known, or two training patients share a name.
+    RunFailed
+        If the run, which is stored, failed.
     """
     out = None if out is None else Path(out)
+    if out is not None and out.exists() and out.samefile(table.path):
+        raise InputError(f"{out}: found the patients' own file, expected another name to write to")
     if out is not None and out.is_dir():
         raise InputError(f"{out}: found a directory, expected a name for the CSV file to write")
     if not table.patients:
@@ -139,6 +147,7 @@ def personalize_file(
             "patients_key": _key(table.patients),
             "training_key": _key(train_on) if learning else "",
             "n_training": len(train_on) if learning else 0,
+            "trained_on": trained_on if learning else "",
             "methods": list(methods),
             "n_states": n_states,
             "n_samples": n_samples,
@@ -167,7 +176,18 @@ def personalize_file(
                 groups: dict[tuple[str, ...], list[Patient]] = {}
                 for patient in table.patients:
                     groups.setdefault(left_out[patient.name], []).append(patient)
-                _learn(run, problem, groups, walks, learning, trained, max_runs, child, n_jobs)
+                _learn(
+                    run,
+                    problem,
+                    groups,
+                    walks,
+                    learning,
+                    trained,
+                    trained_on,
+                    max_runs,
+                    child,
+                    n_jobs,
+                )
                 arrays = policy_arrays(
                     {setup: problem},
                     train_on,
@@ -180,9 +200,9 @@ def personalize_file(
             measured = patient_table({setup: problem}, table.patients)
             stored = run.finish(problems={setup: problem}, patients=measured, arrays=arrays)
         except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
-            run.folder.finish("failed", " ".join(reason.split()))
-            raise
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            run.folder.finish("failed", reason)
+            raise RunFailed(f"the run failed: {reason}; see {run.path}") from error
         except BaseException:  # stopped by the user: the next call goes on from here
             run.folder.release()
             raise
@@ -301,6 +321,7 @@ def _learn(
     walks: Trajectories,
     methods: Sequence[str],
     label: Mapping[str, Any],
+    trained_on: str,
     max_runs: int,
     seed: int,
     n_jobs: int,
@@ -317,10 +338,10 @@ def _learn(
         agents = {
             method: vito.acting(deterministic=method == "vito-deterministic") for method in methods
         }
-        training = f"{len(train.patients)} patients"
+        training = f"{len(train.patients)} {trained_on}"
         if left_out:
             training += f", without {' and '.join(left_out)}"
-        more = {"n_states_used": used, "training": training}
+        more = {"n_states_used": vito.states.n_states, "training": training}
         for patient in missing:
             part = _part(problem, patient, agents, label, more, max_runs, seed)
             run.write_part(digest("agents", patient.name), *part)

@@ -151,7 +151,7 @@ STUDIES = (
     Study(
         name="wbc-convergence",
         notebook="wbc_convergence.ipynb",
-        title="Circulation: how many training samples (section 3.3.3)",
+        title="Circulation: how many training samples (section 3.3.4)",
         profiles={
             "quick": {
                 "setups": ["2p", "3p", "5p", "6p"],
@@ -349,7 +349,8 @@ def standing(personalizations: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     personalizations : DataFrame
-        Table of a stored run. Of several training sizes only the largest counts.
+        Table of a stored run. Of several training sizes only the largest counts; where all
+        methods went from the same numbered starts, only starts that all of a setup used.
 
     Returns
     -------
@@ -362,7 +363,10 @@ def standing(personalizations: pd.DataFrame) -> pd.DataFrame:
     for size in ("n_samples", "n_states"):
         largest = table.groupby(["setup", "method"])[size].transform("max")
         table = table[largest.isna() | (table[size] == largest)]
-    summary = summarize(table, ["setup", "method"])
+    numbered = table.groupby("setup")["start"].transform(lambda start: start.notna().all())
+    used = table.groupby(["setup", "start"])["method"].transform("nunique")
+    methods = table.groupby("setup")["method"].transform("nunique")
+    summary = summarize(table[~numbered | (used == methods)], ["setup", "method"])
     summary["reference"] = ~summary["method"].str.startswith("vito")
     ordered = summary.sort_values(["setup", "reference", "method"], ignore_index=True)
     return ordered.drop(columns="reference")
@@ -376,7 +380,7 @@ def _table(summary: pd.DataFrame) -> str:
     for row in summary.to_dict("records"):
         solved = "-" if math.isnan(row["runs_solved"]) else f"{row['runs_solved']:.1f}"
         lines.append(
-            f"{row['setup']:<{width}}  {row['method']:<26}{row['success']:>6.0f} %"
+            f"{row['setup']:<{width}}  {row['method']:<26}{row['success']:>7.1f} %"
             f"{row['runs_all']:>11.1f}{solved:>9}{row['n']:>7}"
         )
     return "\n".join(lines)

@@ -28,6 +28,7 @@ from vitolab.plots.tables import (
     convergence_table,
     reference_table,
     samples_needed,
+    solvable_table,
     weighting_table,
 )
 from vitolab.plots.walks import (
@@ -67,6 +68,7 @@ __all__ = [
     "save",
     "scouting_curves",
     "scouting_table",
+    "solvable_table",
     "start_errors",
     "state_space",
     "summarize",

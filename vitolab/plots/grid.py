@@ -135,12 +135,15 @@ def grid_error_map(
         Errors of 5 and more have the brightest colour; red dots are the true optima.
     """
     errors = start_errors(personalizations, patients, setup, repeat)
-    converged = 100.0 * np.mean(errors["error"] < CONVERGED)
+    converged = int(np.sum(errors["error"] < CONVERGED))
     return _map(
         starts[errors.index.to_numpy()],
         errors["error"].to_numpy(),
         patients,
-        title=f"{setup}\n{converged:.0f} % of starts: error < {CONVERGED:g} for all",
+        title=(
+            f"{_title(setup, repeat)}\n"
+            f"{converged} of {len(errors)} starts: all errors < {CONVERGED:g}"
+        ),
         label="largest L₂ error in x",
         limits=(0.0, CLIP),
         size=size,
@@ -169,7 +172,7 @@ def grid_success_map(
         starts[errors.index.to_numpy()],
         errors["success"].to_numpy(),
         patients,
-        title=f"{setup}\n{errors['success'].mean():.0f} % of all personalisations solved",
+        title=f"{_title(setup, repeat)}\n{errors['success'].mean():.1f} % of all solved",
         label="functions solved [%]",
         limits=(0.0, 100.0),
         size=size,
@@ -258,6 +261,7 @@ def grid_table(personalizations: pd.DataFrame, patients: pd.DataFrame) -> pd.Dat
                     "setup": setup,
                     "method": method,
                     "repeats": len(own),
+                    "starts": starts["start"].nunique(),
                     "success [%]": round(own["success"].mean(), 1),
                     "lowest, highest repeat [%]": (
                         f"{own['success'].min():.1f}, {own['success'].max():.1f}"
@@ -274,7 +278,13 @@ def grid_table(personalizations: pd.DataFrame, patients: pd.DataFrame) -> pd.Dat
     return pd.DataFrame(rows)
 
 
+def _title(setup: str, repeat: int) -> str:
+    """Setup, and which repeat of several."""
+    return setup if repeat == 0 else f"{setup}, repeat {repeat + 1}"
+
+
 def _configuration(setup: str) -> str:
-    """What the paper's configuration would be called: border rules are ours."""
-    words = [word for word in setup.split(", ") if word not in ("free", "clip", "reject")]
+    """What the paper's configuration would be called: border rules and signs are ours."""
+    ours = ("free", "clip", "reject", "absolute")
+    words = [word for word in setup.split(", ") if word not in ours]
     return ", ".join(words)

@@ -23,5 +23,3 @@ SUCCESS_GAIN = {"6p": 11.0}
 # normalised against plain misfit in the simplex (section 3.3.3): at most these
 WEIGHTING_FASTER = 20.0
 WEIGHTING_SUCCESS = 8.0
-
-NOT_COMPARABLE = "synthetic patients; not comparable to the paper's success rates"

@@ -48,11 +48,6 @@ def series_color(position: int) -> str:
     return SERIES_COLORS[position % len(SERIES_COLORS)]
 
 
-def method_color(method: str) -> str:
-    """Colour of a method, grey if it has none."""
-    return METHOD_COLORS.get(method, "#777777")
-
-
 def lighter(color: str, share: float) -> str:
     """Mix a colour ``#RRGGBB`` with a share of white."""
     parts = (int(color[k : k + 2], 16) for k in (1, 3, 5))

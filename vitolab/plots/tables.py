@@ -12,7 +12,8 @@ from vitolab.plots.summary import order_of, over_repeats, summarize
 FloatArray = NDArray[np.float64]
 
 TARGET = 80.0
-# The plateau begins at the first size whose success is this close to the best (points).
+# The plateau begins at the first size whose success is this close to the best (points), or
+# one patient away from it where that is more.
 PLATEAU_WITHIN = 2.0
 # Fewer sizes show a slope at most.
 MIN_SIZES = 3
@@ -45,7 +46,19 @@ def first_reaching(sizes: FloatArray, success: FloatArray, target: float = TARGE
 
 
 def plateau(sizes: FloatArray, success: FloatArray, within: float = PLATEAU_WITHIN) -> float:
-    """First size whose success is within some points of the best."""
+    """First size whose success is within some points of the best.
+
+    Parameters
+    ----------
+    sizes : ndarray, shape (n,), rising
+    success : ndarray, shape (n,) [%]
+    within : float
+        Points.
+
+    Returns
+    -------
+    float
+    """
     return float(sizes[np.flatnonzero(success >= success.max() - within)[0]])
 
 
@@ -71,7 +84,9 @@ def samples_needed(personalizations: pd.DataFrame, *, method: str = "vito") -> p
     for setup in order_of(means["setup"].tolist()):
         own = means[means["setup"] == setup]
         sizes, success = own["n_samples"].to_numpy(float), own["mean"].to_numpy(float)
-        needed, begins = first_reaching(sizes, success), plateau(sizes, success)
+        patients = rows.loc[rows["setup"] == setup, "patient"].nunique()
+        within = max(PLATEAU_WITHIN, 100.0 / patients + 1e-9)
+        needed, begins = first_reaching(sizes, success), plateau(sizes, success, within)
         if len(sizes) < MIN_SIZES:
             level = f"not told by {len(sizes)} sizes"
         else:
@@ -151,6 +166,7 @@ _METHOD_ORDER = (
     "vito-deterministic",
     "nelder-mead",
     "nelder-mead-unweighted",
+    "nelder-mead-wide",
     "least-squares",
     "least-squares-multistart",
 )
@@ -208,19 +224,53 @@ def reference_table(
                 f"{reference}, runs, mean / best start": (
                     f"{own['runs_all'].mean():.1f} / {own['runs_all'].min():.1f}"
                 ),
-                "fewer runs, factor": round(own["runs_all"].min() / best["runs_all"], 2),
+                "fewer runs than best start, factor": round(
+                    own["runs_all"].min() / best["runs_all"], 2
+                ),
                 "paper: factor": f"≥ {faster:g}" if faster and setup != "2p" else f"{faster or ''}",
                 "Vito, success [%]": round(best["success"], 1),
                 f"{reference}, success [%], mean / best start": (
                     f"{own['success'].mean():.1f} / {own['success'].max():.1f}"
                 ),
-                "more success, points": round(best["success"] - own["success"].mean(), 1),
+                "more success than mean / best start, points": (
+                    f"{best['success'] - own['success'].mean():+.1f} / "
+                    f"{best['success'] - own['success'].max():+.1f}"
+                ),
                 "paper: points": f"up to +{gain:g}" if gain else "equal or better",
                 "patients": "synthetic",
             }
         )
     frame = pd.DataFrame(table)
     return frame if claims else frame.filter(regex="^(?!paper)")
+
+
+def solvable_table(personalizations: pd.DataFrame) -> pd.DataFrame:
+    """Patients that some method of the run solved, from any start and with any training.
+
+    Parameters
+    ----------
+    personalizations : DataFrame
+
+    Returns
+    -------
+    DataFrame
+        Per setup: patients, how many were solved at all, and who was not. A lower bound of what
+        can be solved: a patient without a solution here may have one.
+    """
+    table = []
+    for setup in order_of(personalizations["setup"].tolist()):
+        own = personalizations[personalizations["setup"] == setup]
+        everyone = set(own["patient"])
+        solved = set(own.loc[own["solved"], "patient"])
+        table.append(
+            {
+                "setup": setup,
+                "patients": f"{len(everyone)}, synthetic",
+                "solved by some method": len(solved),
+                "never solved": ", ".join(sorted(everyone - solved)),
+            }
+        )
+    return pd.DataFrame(table)
 
 
 def weighting_table(personalizations: pd.DataFrame) -> pd.DataFrame:

@@ -44,7 +44,6 @@ RANGES = {
     "aortic_diastolic": (48.0, 99.0),
     "ejection_time": (115.0, 514.0),
 }
-VOLUMES = ("lv_edv", "lv_esv", "rv_edv", "rv_esv")  # from MRI; the others from the catheter
 
 # Standard deviations of the measurement noise: volumes relative (MRI contours of the systolic
 # ventricle and of the RV are the less certain), pressures in mmHg with a zero error common to all
