@@ -223,7 +223,7 @@ def template(problem: Problem, *, data: Mapping[str, str] = DATA) -> str:
     units = {**data, **{o.name: o.unit for o in problem.objectives}}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["patient", *(_written(name, unit) for name, unit in units.items())])
+    writer.writerow(["patient", *(headed(name, unit) for name, unit in units.items())])
     start = problem.default[np.newaxis]
     for i in range(2):
         told = {name: _EXAMPLES[name][i] for name in data}
@@ -234,8 +234,8 @@ def template(problem: Problem, *, data: Mapping[str, str] = DATA) -> str:
     return text.getvalue()
 
 
-def _written(name: str, unit: str) -> str:
-    """Header of a column."""
+def headed(name: str, unit: str) -> str:
+    """Header of a column of numbers: its name, and its unit in brackets."""
     return f"{name} [{unit}]" if unit else name
 
 
@@ -306,7 +306,7 @@ def _columns(
             others[position] = unit
         elif not unit and units[name]:
             raise InputError(
-                f"{where}: column '{header}' has no unit, expected '{_written(name, units[name])}'"
+                f"{where}: column '{header}' has no unit, expected '{headed(name, units[name])}'"
             )
         else:
             factor = _factor(unit or "", units[name])
@@ -319,7 +319,7 @@ def _columns(
 
     missing = [name for name in ("patient", *units) if name not in found and name not in names]
     for name in missing:
-        header = _written(name, units.get(name, ""))
+        header = headed(name, units.get(name, ""))
         for position in others:
             if _nearest(names[position], missing) == name:
                 raise InputError(
@@ -329,7 +329,7 @@ def _columns(
     for position, unit in others.items():
         header = names[position]
         if unit is not None and header.split("[")[0].strip() not in known:
-            expected = _list([_written(*item) for item in units.items()])
+            expected = _list([headed(*item) for item in units.items()])
             raise InputError(
                 f"{where}: column '{header}' is not known, expected {expected}; a further column "
                 "is kept if its name has no brackets"

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from vitolab.agent import Vito, n_states_at_most
 from vitolab.claims import RunFailed
 from vitolab.files import atomic, digest
-from vitolab.patients import InputError, PatientTable
+from vitolab.patients import InputError, PatientTable, headed
 from vitolab.problem import Patient, Problem
 from vitolab.store import OpenRun, Run, open_run
 from vitolab.trajectories import Personalizer, StopReason, Trajectories
@@ -273,9 +273,9 @@ def fit_table(
     patients = {patient.name: patient for patient in table.patients}
     skipped = dict(table.skipped)
     columns = ["patient", "method", "solved", "stop_reason", "n_runs", "n_restarts", "training"]
-    columns += [_header(p.name, p.unit) for p in problem.parameters]
+    columns += [headed(p.name, p.unit) for p in problem.parameters]
     columns += [
-        _header(f"{o.name}_{what}", o.unit)
+        headed(f"{o.name}_{what}", o.unit)
         for o in problem.objectives
         for what in ("measured", "modelled", "misfit")
     ]
@@ -300,18 +300,13 @@ def _values(problem: Problem, patient: Patient, outcome: Mapping[Hashable, Any])
     values = {name: outcome[name] for name in ("solved", "n_runs", "n_restarts", "training")}
     values["stop_reason"] = StopReason(outcome["stop_reason"]).sentence
     for p in problem.parameters:
-        values[_header(p.name, p.unit)] = outcome[f"x:{p.name}"]
+        values[headed(p.name, p.unit)] = outcome[f"x:{p.name}"]
     for o, measured in zip(problem.objectives, problem.measured(patient), strict=True):
         misfit = outcome[f"misfit:{o.name}"]
-        values[_header(f"{o.name}_measured", o.unit)] = measured
-        values[_header(f"{o.name}_modelled", o.unit)] = measured + misfit
-        values[_header(f"{o.name}_misfit", o.unit)] = misfit
+        values[headed(f"{o.name}_measured", o.unit)] = measured
+        values[headed(f"{o.name}_modelled", o.unit)] = measured + misfit
+        values[headed(f"{o.name}_misfit", o.unit)] = misfit
     return values
-
-
-def _header(name: str, unit: str) -> str:
-    """Header of a column with numbers."""
-    return f"{name} [{unit}]" if unit else name
 
 
 def _learn(
