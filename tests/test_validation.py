@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vitolab import validation
+from vitolab import tables, validation
 from vitolab.exploration import explore
 
 
@@ -162,7 +162,7 @@ def test_every_method_and_setting_has_a_row_for_every_patient(finished):
 
 def test_traces_have_one_row_per_forward_run(finished):
     table, traces = finished.tables()
-    keys = list(validation.KEYS)
+    keys = list(tables.KEYS)
     length = traces.groupby(keys, dropna=False).size().rename("rows").reset_index()
     joined = length.merge(table, on=keys)
     assert len(joined) == len(length)
@@ -204,7 +204,7 @@ def test_the_policy_of_all_patients_is_kept_as_arrays(linear_problem, linear_pat
 
 def test_the_patients_table_holds_what_was_measured(linear_problem, linear_patients):
     truth = {p.name: {"a": 1.0, "b": 2.0} for p in linear_patients}
-    table = validation.patient_table({"linear": linear_problem}, linear_patients, truth)
+    table = tables.patient_table({"linear": linear_problem}, linear_patients, truth)
     assert list(table.columns) == [
         "setup",
         "patient",

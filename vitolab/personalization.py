@@ -23,19 +23,10 @@ from vitolab.files import atomic, digest
 from vitolab.patients import InputError, PatientTable, headed
 from vitolab.problem import Patient, Problem
 from vitolab.store import OpenRun, Run, open_run
+from vitolab.tables import fit_row, joined_traces, patient_table, trace_columns
+from vitolab.tables import table as personalization_table
 from vitolab.trajectories import Personalizer, StopReason, Trajectories
-from vitolab.validation import (
-    REFERENCES,
-    budget,
-    child_seed,
-    fit_row,
-    joined_traces,
-    patient_table,
-    policy_arrays,
-    trace_columns,
-    walks_for,
-)
-from vitolab.validation import table as personalization_table
+from vitolab.validation import REFERENCES, budget, child_seed, policy_arrays, walks_for
 
 AGENTS = ("vito", "vito-deterministic")
 

@@ -74,125 +74,10 @@ class _Counter:
 
 
 @dataclass(frozen=True)
-class NelderMead:
-    """The paper's simplex method (section 3.3.3; Lagarias et al. 1998).
-
-    Attributes
-    ----------
-    problem : Problem
-    weighted : bool
-        Minimise the misfit in the paper's distance, squares divided by ψ; without it the plain
-        sum of squares, as the paper compares.
-    width : float or None
-        Edge of the first simplex as a share of Ω. The paper names none: None is the rule of the
-        common implementations, 5 % of each parameter's value.
-    """
+class _Optimiser:
+    """What the reference methods share: where they start."""
 
     problem: Problem
-    weighted: bool = True
-    width: float | None = None
-
-    def personalize(self, patient: Patient, *, max_runs: int = 100, seed: int = 0) -> Fit:
-        """Personalise one patient from the random start of a seed, see `random_start`.
-
-        Parameters
-        ----------
-        patient : Patient
-        max_runs : int
-            Largest number of forward runs, the first one included.
-        seed : int
-
-        Returns
-        -------
-        Fit
-
-        Raises
-        ------
-        ValueError
-            If no run is allowed or a measurement is missing.
-        """
-        start = random_start(self.problem, seed)[np.newaxis]
-        return self.personalize_from(patient, start, max_runs=max_runs, seed=seed)[0]
-
-    def personalize_from(
-        self, patient: Patient, starts: FloatArray, *, max_runs: int = 100, seed: int = 0
-    ) -> list[Fit]:
-        """Personalise one patient from given starts.
-
-        Parameters
-        ----------
-        patient : Patient
-        starts : ndarray, shape (n, n_parameters)
-        max_runs : int
-            Largest number of forward runs from each start, the first one included.
-        seed : int
-
-        Returns
-        -------
-        list of Fit
-
-        Raises
-        ------
-        ValueError
-            If no run is allowed or a measurement is missing.
-        """
-        return [self._fit(patient, start, max_runs) for start in starts]
-
-    def _fit(self, patient: Patient, start: FloatArray, max_runs: int) -> Fit:
-        """Run one simplex."""
-        counter = _Counter(self.problem, patient, max_runs)
-        weight = 1.0 / self.problem.tolerance if self.weighted else 1.0
-
-        def objective(unit: FloatArray) -> float:
-            value = float(np.sum(counter.misfit(unit) ** 2 * weight))
-            # a failed run is worse than any other
-            return value if np.isfinite(value) else np.inf
-
-        try:
-            with np.errstate(invalid="ignore"):
-                minimize(
-                    objective,
-                    _unit(self.problem, start),
-                    method="Nelder-Mead",
-                    bounds=[(0.0, 1.0)] * self.problem.n_parameters,
-                    options={
-                        "maxfev": max_runs + 1,
-                        "maxiter": max_runs + 1,
-                        "xatol": 1e-6,
-                        "initial_simplex": self._simplex(start),
-                    },
-                )
-        except _EndedError as ended:
-            return counter.fit(ended.reason)
-        return counter.fit(StopReason.STALLED)
-
-    def _simplex(self, start: FloatArray) -> FloatArray:
-        """Corners of the first simplex in the unit cube, shape (n_parameters + 1, n_parameters).
-
-        An edge that would leave the cube points inwards.
-        """
-        unit = _unit(self.problem, start)
-        span = self.problem.upper - self.problem.lower
-        edge = 0.05 * start / span if self.width is None else np.full(len(unit), self.width)
-        edge = np.where(edge == 0.0, 0.00025, edge)
-        edge = np.where((unit + edge > 1.0) | (unit + edge < 0.0), -edge, edge)
-        corners: FloatArray = np.concatenate([unit[np.newaxis], unit + np.diag(edge)])
-        return corners
-
-
-@dataclass(frozen=True)
-class LeastSquares:
-    """Trust-region least squares with finite differences (``scipy.optimize.least_squares``).
-
-    Attributes
-    ----------
-    problem : Problem
-    multistart : bool
-        Start again uniformly in Ω, within the same budget, when the solver ends unsolved.
-    """
-
-    problem: Problem
-    multistart: bool = False
 
     def personalize(self, patient: Patient, *, max_runs: int = 100, seed: int = 0) -> Fit:
         """Personalise one patient from the random start of a seed, see `random_start`.
@@ -243,10 +128,92 @@ class LeastSquares:
                 patient,
                 start,
                 max_runs,
-                stream("least-squares", self.problem.name, seed, patient.name, i),
+                stream("optimiser", self.problem.name, seed, patient.name, i),
             )
             for i, start in enumerate(starts)
         ]
+
+    def _fit(
+        self, patient: Patient, start: FloatArray, max_runs: int, rng: np.random.Generator
+    ) -> Fit:
+        """Run the optimiser from one start."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class NelderMead(_Optimiser):
+    """The paper's simplex method (section 3.3.3; Lagarias et al. 1998).
+
+    Attributes
+    ----------
+    problem : Problem
+    weighted : bool
+        Minimise the misfit in the paper's distance, squares divided by ψ; without it the plain
+        sum of squares, as the paper compares.
+    width : float or None
+        Edge of the first simplex as a share of Ω. The paper names none: None is the rule of the
+        common implementations, 5 % of each parameter's value.
+    """
+
+    weighted: bool = True
+    width: float | None = None
+
+    def _fit(
+        self, patient: Patient, start: FloatArray, max_runs: int, rng: np.random.Generator
+    ) -> Fit:
+        """Run one simplex."""
+        counter = _Counter(self.problem, patient, max_runs)
+        weight = 1.0 / self.problem.tolerance if self.weighted else 1.0
+
+        def objective(unit: FloatArray) -> float:
+            value = float(np.sum(counter.misfit(unit) ** 2 * weight))
+            # a failed run is worse than any other
+            return value if np.isfinite(value) else np.inf
+
+        try:
+            with np.errstate(invalid="ignore"):
+                minimize(
+                    objective,
+                    _unit(self.problem, start),
+                    method="Nelder-Mead",
+                    bounds=[(0.0, 1.0)] * self.problem.n_parameters,
+                    options={
+                        "maxfev": max_runs + 1,
+                        "maxiter": max_runs + 1,
+                        "xatol": 1e-6,
+                        "initial_simplex": self._simplex(start),
+                    },
+                )
+        except _EndedError as ended:
+            return counter.fit(ended.reason)
+        return counter.fit(StopReason.STALLED)
+
+    def _simplex(self, start: FloatArray) -> FloatArray:
+        """Corners of the first simplex in the unit cube, shape (n_parameters + 1, n_parameters).
+
+        An edge that would leave the cube points inwards.
+        """
+        unit = _unit(self.problem, start)
+        span = self.problem.upper - self.problem.lower
+        edge = 0.05 * start / span if self.width is None else np.full(len(unit), self.width)
+        edge = np.where(edge == 0.0, 0.00025, edge)
+        edge = np.where((unit + edge > 1.0) | (unit + edge < 0.0), -edge, edge)
+        corners: FloatArray = np.concatenate([unit[np.newaxis], unit + np.diag(edge)])
+        return corners
+
+
+@dataclass(frozen=True)
+class LeastSquares(_Optimiser):
+    """Trust-region least squares with finite differences (``scipy.optimize.least_squares``).
+
+    Attributes
+    ----------
+    problem : Problem
+    multistart : bool
+        Start again uniformly in Ω, within the same budget, when the solver ends unsolved.
+    """
+
+    multistart: bool = False
 
     def _fit(
         self, patient: Patient, start: FloatArray, max_runs: int, rng: np.random.Generator

@@ -55,6 +55,21 @@ class Study:
     duration: Mapping[str, str]
 
 
+_GRID: Mapping[str, Any] = {
+    "n_functions": 100,
+    "grid_size": 21,
+    "n_samples": 1000,
+    "n_states": 100,
+    "max_runs": 1000,
+    "action_sets": ["base", "extended"],
+    "borders": ["free", "clip"],
+    "restarts": [False, True],
+    "signs": ["signed", "absolute"],
+    "methods": ["nelder-mead", "least-squares"],
+    "n_compared": 40,
+    "n_repeats": 1,
+}
+
 STUDIES = (
     Study(
         name="tour",
@@ -68,48 +83,20 @@ STUDIES = (
         notebook="rosenbrock_grid.ipynb",
         title="Rosenbrock functions from a grid of starts (section 3.1)",
         profiles={
-            "quick": {  # a fifth of the functions, with as many samples in all
+            # a fifth of the functions, with as many samples in all
+            "quick": {
+                **_GRID,
                 "n_functions": 20,
                 "grid_size": 11,
                 "n_samples": 5000,
-                "n_states": 100,
                 "max_runs": 300,
                 "action_sets": ["base"],
                 "borders": ["free"],
-                "restarts": [False, True],
                 "signs": ["signed"],
-                "methods": ["nelder-mead", "least-squares"],
                 "n_compared": 30,
-                "n_repeats": 1,
             },
-            "standard": {
-                "n_functions": 100,
-                "grid_size": 21,
-                "n_samples": 1000,
-                "n_states": 100,
-                "max_runs": 1000,
-                "action_sets": ["base", "extended"],
-                "borders": ["free", "clip"],
-                "restarts": [False, True],
-                "signs": ["signed", "absolute"],
-                "methods": ["nelder-mead", "least-squares"],
-                "n_compared": 40,
-                "n_repeats": 1,
-            },
-            "paper": {
-                "n_functions": 100,
-                "grid_size": 21,
-                "n_samples": 1000,
-                "n_states": 100,
-                "max_runs": 1000,
-                "action_sets": ["base", "extended"],
-                "borders": ["free", "clip"],
-                "restarts": [False, True],
-                "signs": ["signed", "absolute"],
-                "methods": ["nelder-mead", "least-squares"],
-                "n_compared": 441,
-                "n_repeats": 5,
-            },
+            "standard": _GRID,
+            "paper": {**_GRID, "n_compared": 441, "n_repeats": 5},
         },
         duration={"quick": "a minute", "standard": "an hour", "paper": "several hours"},
     ),

@@ -1,0 +1,101 @@
+"""Tables of a study: patients, one row per personalisation, one row per forward run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from vitolab.problem import Patient, Problem
+from vitolab.trajectories import Event, Fit
+
+#: Columns that tell one personalisation from another.
+KEYS = ("setup", "patient", "method", "n_states", "n_samples", "repeat", "start")
+
+
+def fit_row(problem: Problem, fit: Fit) -> dict[str, Any]:
+    """Columns of the personalizations table that hold the outcome of one personalisation."""
+    row: dict[str, Any] = {
+        "solved": fit.solved,
+        "n_runs": fit.n_runs,
+        "n_restarts": fit.n_restarts,
+        "stop_reason": str(fit.stop_reason),
+    }
+    row |= {f"misfit:{o.name}": c for o, c in zip(problem.objectives, fit.misfits, strict=True)}
+    row |= {f"x:{p.name}": x for p, x in zip(problem.parameters, fit.x, strict=True)}
+    row |= {f"last:{p.name}": x for p, x in zip(problem.parameters, fit.last_x, strict=True)}
+    return row
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Personalizations table of some rows; keys that may be absent are nullable integers."""
+    frame = pd.DataFrame(rows)
+    nullable = ("n_states", "n_samples", "repeat", "start", "n_states_used")
+    return frame.astype(dict.fromkeys(nullable, "Int64"))
+
+
+Trace = dict[str, NDArray[Any]]
+
+
+def trace_columns(problem: Problem, fit: Fit, label: Mapping[str, Any]) -> Trace:
+    """Columns of the traces table of one personalisation: one row per forward run."""
+    trace = fit.trace
+    names = np.array([event.name.lower() for event in Event])[trace.event]
+    failed = ~np.isfinite(trace.y).all(axis=1)
+    columns: Trace = {name: np.full(fit.n_runs, label[name], dtype=object) for name in KEYS}
+    columns |= {
+        "iteration": np.arange(fit.n_runs),
+        "event": np.where(failed, "failed", names),
+        "action": trace.action,
+        "state": trace.state,
+    }
+    columns |= {f"x:{p.name}": trace.x[:, i] for i, p in enumerate(problem.parameters)}
+    columns |= {f"y:{o.name}": trace.y[:, i] for i, o in enumerate(problem.objectives)}
+    columns |= {f"c:{o.name}": trace.misfits[:, i] for i, o in enumerate(problem.objectives)}
+    return columns
+
+
+def joined_traces(traces: Sequence[Trace]) -> pd.DataFrame | None:
+    """Traces table of several personalisations of one problem; None if there are none."""
+    if not traces:
+        return None
+    joined = {name: np.concatenate([trace[name] for trace in traces]) for name in traces[0]}
+    return pd.DataFrame(joined).astype(
+        dict.fromkeys(("n_states", "n_samples", "repeat", "start"), "Int64")
+    )
+
+
+def trace_table(problem: Problem, fit: Fit, label: Mapping[str, Any]) -> pd.DataFrame:
+    """Traces table of one personalisation."""
+    frame = joined_traces([trace_columns(problem, fit, label)])
+    assert frame is not None
+    return frame
+
+
+def patient_table(
+    problems: Mapping[str, Problem],
+    patients: Sequence[Patient],
+    truth: Mapping[str, Mapping[str, float]] | None = None,
+) -> pd.DataFrame:
+    """Patients table: measurements, data and, where synthetic, true parameters.
+
+    Parameters
+    ----------
+    problems : mapping of setup name to Problem
+    patients : sequence of Patient
+    truth : mapping of patient name to mapping of parameter name to float, optional
+        Read by figures, never by agents.
+    """
+    rows = []
+    for (setup, problem), patient in product(problems.items(), patients):
+        row: dict[str, Any] = {"setup": setup, "patient": patient.name}
+        row |= {f"z:{o.name}": patient.measurements[o.name] for o in problem.objectives}
+        row |= {f"data:{name}": value for name, value in patient.data.items()}
+        if truth is not None:
+            row |= {f"truth:{name}": value for name, value in truth[patient.name].items()}
+        rows.append(row)
+    return pd.DataFrame(rows)
