@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import parallel_config
 
 from vitolab import tables, validation
 from vitolab.exploration import explore
@@ -71,8 +72,10 @@ def assert_equal(one, other):
 
 
 def test_same_bits_for_two_workers(finished, linear_problem, linear_patients):
+    # in threads: worker processes could not import the model from this folder
     run = Memory()
-    study(run, linear_problem, linear_patients[:5], n_jobs=2)
+    with parallel_config(backend="threading"):
+        study(run, linear_problem, linear_patients[:5], n_jobs=2)
     assert_equal(finished, run)
 
 
