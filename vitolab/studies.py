@@ -98,7 +98,7 @@ STUDIES = (
             "standard": _GRID,
             "paper": {**_GRID, "n_compared": 441, "n_repeats": 5},
         },
-        duration={"quick": "a minute", "standard": "an hour", "paper": "several hours"},
+        duration={"quick": "a minute", "standard": "15 minutes", "paper": "about two hours"},
     ),
     Study(
         name="wbc-scouting",
@@ -133,7 +133,7 @@ STUDIES = (
                 "n_repeats": 5,
             },
         },
-        duration={"quick": "a minute", "standard": "an hour", "paper": "a day"},
+        duration={"quick": "a minute", "standard": "10 minutes", "paper": "about half a day"},
     ),
     Study(
         name="wbc-convergence",
@@ -172,7 +172,7 @@ STUDIES = (
                 "n_starts": 100,
             },
         },
-        duration={"quick": "a minute", "standard": "an hour", "paper": "several days"},
+        duration={"quick": "a minute", "standard": "15 minutes", "paper": "two to three days"},
     ),
     Study(
         name="wbc-fit",
@@ -187,7 +187,7 @@ STUDIES = (
             }
             for profile, n_samples in (("quick", 300), ("standard", 1000), ("paper", 4000))
         },
-        duration={"quick": "a minute", "standard": "a few minutes", "paper": "a few minutes"},
+        duration={"quick": "a minute", "standard": "a minute", "paper": "a few minutes"},
     ),
 )
 
