@@ -108,3 +108,22 @@ def test_bad_arguments_are_named(linear_problem, linear_patients, arguments, say
         patients = [*linear_patients, linear_patients[0]]
     with pytest.raises(ValueError, match=says):
         explore(linear_problem, patients, **arguments)
+
+
+@pytest.mark.parametrize("answer", [lambda x, p: x[:, 0], lambda x, p: None])
+def test_a_simulator_that_answers_in_another_shape_is_named(
+    linear_problem, linear_patients, answer
+):
+    problem = replace(linear_problem, simulate=answer)
+    with pytest.raises(ValueError, match=r"'linear': simulate gave shape .* expected \(10, 2\)"):
+        explore(problem, linear_patients)
+
+
+def test_a_simulator_may_change_its_argument(linear_problem, linear_patients):
+    def careless(x, patient):
+        y = linear_problem.simulate(x, patient)
+        x[:] = 0.0
+        return y
+
+    problem = replace(linear_problem, simulate=careless)
+    assert equal(explore(problem, linear_patients, 2), explore(linear_problem, linear_patients, 2))

@@ -390,3 +390,16 @@ def test_the_demonstration_ends_with_a_study_that_failed(
     failed = RunInfo(tmp_path, DEMO[0], "failed", "no")
     monkeypatch.setattr(studies, "run", lambda *_, **__: failed)
     assert demo(tmp_path) == [failed]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "says"),
+    [
+        ({"n_patients": -1}, "wbc-convergence: n_patients holds -1, expected at least 1"),
+        ({"n_samples": {"2p": [0]}}, "n_samples holds 0"),
+        ({"setups": []}, "setups is empty"),
+    ],
+)
+def test_counts_below_one_are_refused_at_the_door(overrides: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        studies.checked_parameters(studies.find_study("wbc-convergence"), "quick", overrides)

@@ -29,6 +29,24 @@ Jobs = Annotated[
 ]
 
 
+def _version(asked: bool) -> None:
+    """Print the version and stop."""
+    if asked:
+        from importlib import metadata
+
+        typer.echo(metadata.version("vitolab"))
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Personalise computational models with an agent that learns how they behave."""
+
+
 @app.command("list")
 def list_studies(results: Results = Path("results")) -> None:
     """List the studies, their parameters and last runs."""
@@ -83,7 +101,8 @@ def demo(results: Results = Path("results")) -> None:
     from vitolab import studies
 
     last = studies.demo(results)[-1]
-    _report(last.status, last.reason, last.path)
+    if last.status != "complete":
+        _report(last.status, last.reason, last.path)
 
 
 @app.command()
@@ -156,9 +175,15 @@ def personalize(
             again=again,
         )
     if out is None:
-        typer.echo(fitted.to_csv(index=False), nl=False)
+        typer.echo(fitted.to_csv(index=False, float_format="%.8g"), nl=False)
     else:
         typer.echo(str(out))
+    n_solved = int(fitted["solved"].fillna(False).sum())
+    typer.echo(
+        f"{n_solved} of {len(table.patients)} patients solved, {len(table.skipped)} left out; "
+        f"the run is stored under {results / 'personalize'}",
+        err=True,
+    )
 
 
 @app.command()
@@ -244,7 +269,8 @@ def main() -> None:
     try:
         arguments = sys.argv[1:] or ["--help"]
         code = app(arguments, standalone_mode=False, prog_name="vitolab")
-    except typer.Abort:
+    except (typer.Abort, KeyboardInterrupt):
+        typer.echo("vitolab: stopped; the same command goes on from here", err=True)
         code = 130
     except Exception as error:
         from vitolab.claims import RunFailed

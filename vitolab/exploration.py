@@ -52,7 +52,8 @@ def explore(
     Raises
     ------
     ValueError
-        If there is no patient, two share a name, or a size is below one.
+        If there is no patient, two share a name, a size is below one, or ``simulate`` answers
+        in another shape than it should.
     """
     if not patients:
         raise ValueError("explore: patients is empty, expected at least one")
@@ -130,7 +131,13 @@ def _walks(
     x = np.empty((n, n_steps + 1, problem.n_parameters))
     y = np.empty((n, n_steps + 1, problem.n_objectives))
     x[:, 0] = start
-    y[:, 0] = problem.simulate(x[:, 0], patient)
+    first = np.asarray(problem.simulate(start.copy(), patient))
+    if first.shape != y[:, 0].shape:
+        raise ValueError(
+            f"problem {problem.name!r}: simulate gave shape {first.shape} for {n} parameter "
+            f"vectors of patient {patient.name!r}, expected ({n}, {problem.n_objectives})"
+        )
+    y[:, 0] = first
     for t in range(n_steps):
         count = problem.move(start, count, action[:, t])
         for i in np.flatnonzero(~np.isfinite(y[:, t]).all(axis=1)):
@@ -138,5 +145,6 @@ def _walks(
             start[i] = problem.draw(streams[i])[0]
             count[i] = 0
         x[:, t + 1] = problem.at(start, count)
-        y[:, t + 1] = problem.simulate(x[:, t + 1], patient)
+        # a copy: what a simulator does to its argument stays its own affair
+        y[:, t + 1] = problem.simulate(x[:, t + 1].copy(), patient)
     return {"x": x, "y": y, "action": action}

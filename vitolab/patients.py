@@ -45,7 +45,12 @@ RANGES: Mapping[str, Range] = MappingProxyType(
 )
 
 #: Pairs of measurements of which the first must be the smaller one.
-RISING = (("lv_esv", "lv_edv"), ("aortic_diastolic", "aortic_systolic"))
+RISING = (
+    ("lv_esv", "lv_edv"),
+    ("aortic_diastolic", "aortic_mean"),
+    ("aortic_mean", "aortic_systolic"),
+    ("aortic_diastolic", "aortic_systolic"),
+)
 
 #: What is told of the two example patients of a template.
 _EXAMPLES = {"heart_rate": (75.0, 60.0)}

@@ -8,6 +8,7 @@ only (leave-one-out), so that a file may serve as its own training set.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,8 @@ def personalize_file(
         raise InputError(f"{out}: found the patients' own file, expected another name to write to")
     if out is not None and out.is_dir():
         raise InputError(f"{out}: found a directory, expected a name for the CSV file to write")
+    if out is not None and not (out.parent.is_dir() and os.access(out.parent, os.W_OK)):
+        raise InputError(f"{out}: expected a name in a folder that exists and can be written to")
     if not table.patients:
         raise InputError(
             f"{table.path}: every patient has an empty cell, expected one without at least"
@@ -123,8 +126,8 @@ def personalize_file(
     for patient in table.patients:
         if learning and len(left_out[patient.name]) == len(train_on):
             raise InputError(
-                f"{table.path}, patient '{patient.name}': found no other training patient, "
-                "expected at least one"
+                f"{table.path}, patient '{patient.name}': none of the {len(train_on)} training "
+                "patients is somebody else, expected at least one"
             )
     max_runs = budget(problem) if max_runs is None else max_runs
 

@@ -48,7 +48,7 @@ class _Counter:
             raise _EndedError(StopReason.BUDGET)
         x = self.problem.lower + unit * (self.problem.upper - self.problem.lower)
         x = np.clip(x, self.problem.lower, self.problem.upper)
-        y = self.problem.simulate(x[np.newaxis], self.patient)[0]
+        y = self.problem.simulate(x[np.newaxis].copy(), self.patient)[0]
         self.x.append(x)
         self.y.append(y)
         self.event.append(self.next_event)

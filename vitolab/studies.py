@@ -251,8 +251,8 @@ def run(
     """
     notebook = find_notebook(study.notebook)
     parameters = checked_parameters(study, profile, overrides or {})
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise ValueError(f"{study.name}: seed is {seed!r}, expected a whole number from 0")
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+        raise ValueError(f"{study.name}: seed is {seed!r}, expected a whole number from 0 to 2^63")
     jobs = n_jobs if n_jobs is not None else processors()
     if jobs < 1:
         raise ValueError(f"{study.name}: the number of jobs is {jobs}, expected at least 1")
@@ -300,7 +300,19 @@ def checked_parameters(study: Study, profile: str, overrides: Mapping[str, Any])
             expected = f"expected one of {', '.join(own)}" if own else "it has none"
             raise ValueError(f"{study.name}: there is no parameter {name!r}, {expected}")
         parameters[name] = checked_value(f"{study.name}: {name}", value, own[name][0])
+        _check_counts(f"{study.name}: {name}", parameters[name])
     return parameters
+
+
+def _check_counts(what: str, value: Any) -> None:
+    """Refuse a number below one and an empty list: the whole numbers of studies are counts."""
+    if isinstance(value, Mapping | list):
+        if not value:
+            raise ValueError(f"{what} is empty, expected at least one value")
+        for item in value.values() if isinstance(value, Mapping) else value:
+            _check_counts(what, item)
+    elif isinstance(value, int) and not isinstance(value, bool) and value < 1:
+        raise ValueError(f"{what} holds {value}, expected at least 1")
 
 
 def demo(results: Path | str = Path("results")) -> list[RunInfo]:
@@ -322,8 +334,10 @@ def demo(results: Path | str = Path("results")) -> list[RunInfo]:
         print(_table(standing(stored.personalizations)))
     print(
         "\nThe functions and patients are synthetic: they show that the method works, not what it "
-        "does for a real patient.\nRuns are forward runs of the model, each one counted. Of "
-        "several training sizes the largest is shown.\n"
+        "does for a real patient.\nRuns are forward runs of the model, each one counted; n is the "
+        "number of personalisations, for references\nof the circulation model patients times "
+        "random starts. Of several training sizes the largest is shown. This is\nthe quick size: "
+        "12 patients, 300 training samples each. `--profile standard` trains with up to 4,000.\n"
     )
     for info in infos:
         print(f"{info.study}: {info.path}")
