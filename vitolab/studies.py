@@ -55,6 +55,11 @@ class Study:
     duration: Mapping[str, str]
 
 
+#: Reference methods of the circulation studies.
+METHODS = [
+    *("nelder-mead", "nelder-mead-unweighted", "nelder-mead-wide"),
+    *("least-squares", "least-squares-multistart"),
+]
 _GRID: Mapping[str, Any] = {
     "n_functions": 100,
     "grid_size": 21,
@@ -146,6 +151,7 @@ STUDIES = (
                 "n_samples": {setup: [10, 300] for setup in ("2p", "3p", "5p", "6p")},
                 "n_states": N_STATES,
                 "n_repeats": 1,
+                "methods": ["nelder-mead", "least-squares", "least-squares-multistart"],
                 "n_starts": 5,
             },
             "standard": {
@@ -159,6 +165,7 @@ STUDIES = (
                 },
                 "n_states": N_STATES,
                 "n_repeats": 1,
+                "methods": METHODS,
                 "n_starts": 10,
             },
             "paper": {
@@ -169,6 +176,7 @@ STUDIES = (
                 },
                 "n_states": N_STATES,
                 "n_repeats": 5,
+                "methods": METHODS,
                 "n_starts": 100,
             },
         },

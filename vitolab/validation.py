@@ -260,7 +260,9 @@ def reference_runs(
             return table(rows), joined_traces(traces)
 
         missing = [key for key in work if not run.has_part(key)]
-        _work(run, f"{setup}, reference methods", missing, fold, n_jobs, len(work))
+        # short steps of plain Python between the runs, which threads would take in turns
+        stage = f"{setup}, reference methods"
+        _work(run, stage, missing, fold, n_jobs, len(work), prefer="processes")
 
 
 def grid(
