@@ -124,8 +124,8 @@ def test_a_damaged_part_is_named(tmp_path: Path) -> None:
 
 def test_a_notebook_in_a_started_run_assembles_and_leaves_the_manifest(tmp_path: Path) -> None:
     folder = RunFolder.start(tmp_path, "s", {"n": 1, "m": [1]}, 3, "1")
-    arguments = {"results": "elsewhere", "seed": 3, "folder": str(folder.path)}
-    run = open_run("s", {"m": [1], "n": 1}, **arguments)  # type: ignore[arg-type]
+    asked = {"m": [1], "n": 1}
+    run = open_run("s", asked, results="elsewhere", seed=3, folder=str(folder.path))
     run.write_part("p1", part("A"))
     assert folder.has_part("p1")
     patients = pd.DataFrame({"setup": ["2p"], "patient": ["A"]})

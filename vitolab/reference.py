@@ -7,6 +7,7 @@ the unit cube of Ω.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,7 +75,7 @@ class _Counter:
 
 
 @dataclass(frozen=True)
-class _Optimiser:
+class _Optimiser(ABC):
     """What the reference methods share: where they start."""
 
     problem: Problem
@@ -133,11 +134,11 @@ class _Optimiser:
             for i, start in enumerate(starts)
         ]
 
+    @abstractmethod
     def _fit(
         self, patient: Patient, start: FloatArray, max_runs: int, rng: np.random.Generator
     ) -> Fit:
         """Run the optimiser from one start."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
