@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vitolab.files import (
-    WalkCache,
+    ArrayCache,
     atomic,
     checked_name,
     checksum,
@@ -85,7 +85,7 @@ def test_a_name_that_could_leave_its_folder_is_refused(name: str) -> None:
 
 
 def test_walks_come_back_as_they_were_stored(tmp_path: Path) -> None:
-    cache = WalkCache(tmp_path)
+    cache = ArrayCache(tmp_path)
     assert cache.load("problem", "P1") is None
     walks = {"x": np.random.default_rng(0).random((2, 3)), "action": np.array([[1, -1]])}
     cache.store("problem", "P1", walks)
@@ -93,12 +93,12 @@ def test_walks_come_back_as_they_were_stored(tmp_path: Path) -> None:
     assert found is not None
     assert found.keys() == walks.keys()
     assert all(np.array_equal(found[name], walks[name]) for name in walks)
-    assert (tmp_path / "walks" / "problem" / "P1.npz").is_file()
+    assert (tmp_path / "problem" / "P1.npz").is_file()
     assert cache.load("problem", "P2") is None
 
 
 def test_longer_walks_replace_shorter_ones_and_not_the_reverse(tmp_path: Path) -> None:
-    cache = WalkCache(tmp_path)
+    cache = ArrayCache(tmp_path)
     for length in (2, 5, 3):
         cache.store("problem", "P1", {"x": np.zeros(length)})
     found = cache.load("problem", "P1")
@@ -107,7 +107,7 @@ def test_longer_walks_replace_shorter_ones_and_not_the_reverse(tmp_path: Path) -
 
 
 def test_damaged_and_foreign_walks_count_as_absent_and_are_replaced(tmp_path: Path) -> None:
-    cache = WalkCache(tmp_path)
+    cache = ArrayCache(tmp_path)
     path = cache.path("problem", "P1")
     cache.store("problem", "P1", {"x": np.arange(1000.0)})
     whole = path.read_bytes()
@@ -124,7 +124,7 @@ def test_damaged_and_foreign_walks_count_as_absent_and_are_replaced(tmp_path: Pa
 
 
 def test_walks_copied_to_another_patient_count_as_absent(tmp_path: Path) -> None:
-    cache = WalkCache(tmp_path)
+    cache = ArrayCache(tmp_path)
     cache.store("problem", "P1", {"x": np.zeros(3)})
     cache.path("problem", "P2").write_bytes(cache.path("problem", "P1").read_bytes())
     assert cache.load("problem", "P2") is None

@@ -10,7 +10,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from vitolab.files import WalkCache, digest, source_version, stream
+from vitolab.files import ArrayCache, digest, source_version, stream
 from vitolab.problem import Patient, Problem
 from vitolab.trajectories import Trajectories
 
@@ -43,7 +43,7 @@ def explore(
     n_jobs : int
         Patients explored at the same time, in threads unless joblib is configured otherwise.
     cache : Path, optional
-        Folder in which walks are kept and looked up.
+        Folder in whose ``walks`` explored walks are kept and looked up.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def _stored_walks(
     """Walks of one patient: those in the cache, and the further ones that are asked for."""
     if cache is None:
         return _walks(problem, patient, range(n_episodes), n_steps, seed)
-    store = WalkCache(cache)
+    store = ArrayCache(cache / "walks")
     folder = Path(__file__).parent
     problem_key = digest(
         source_version(*(folder / name for name in ("exploration.py", "problem.py", "files.py"))),

@@ -128,26 +128,25 @@ def checked_name(what: str, name: str) -> str:
 
 
 @dataclass(frozen=True)
-class WalkCache:
-    """Explored walks, kept under ``<root>/walks/<problem key>/<patient key>.npz``.
+class ArrayCache:
+    """Arrays that can be computed anew, kept under ``<folder>/<problem key>/<patient key>.npz``.
 
-    Walks follow from their keys, so writers that meet write the same content and need no lock.
+    They follow from their keys, so writers that meet write the same content and need no lock.
 
     Attributes
     ----------
-    root : Path
-        Folder of the results.
+    folder : Path
     """
 
-    root: Path
+    folder: Path
 
     def path(self, problem_key: str, patient_key: str) -> Path:
-        """File of the walks of one patient."""
-        folder = self.root / "walks" / checked_name("problem key", problem_key)
+        """File of the arrays of one patient."""
+        folder = self.folder / checked_name("problem key", problem_key)
         return folder / f"{checked_name('patient key', patient_key)}.npz"
 
     def load(self, problem_key: str, patient_key: str) -> dict[str, NDArray[Any]] | None:
-        """Read the walks of one patient.
+        """Read the arrays of one patient.
 
         Returns
         -------
@@ -167,7 +166,7 @@ class WalkCache:
         return arrays
 
     def store(self, problem_key: str, patient_key: str, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Keep the walks of one patient, unless longer ones are already there.
+        """Keep the arrays of one patient, unless larger ones are already there.
 
         Parameters
         ----------

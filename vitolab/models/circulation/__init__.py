@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vitolab.models.circulation.frozen import Cohort, cohort, measured_curves
+from vitolab.models.circulation.frozen import cohort, measured_curves
 from vitolab.models.circulation.model import (
     OBJECTIVES,
     PARAMETERS,
@@ -14,6 +14,7 @@ from vitolab.models.circulation.model import (
     problem,
     run,
 )
+from vitolab.models.frozen import Cohort
 
 __all__ = [
     "OBJECTIVES",

@@ -15,14 +15,12 @@ any method solved is part of each convergence study: `vitolab.plots.solvable_tab
 
 from __future__ import annotations
 
-import csv
-import hashlib
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from vitolab.kernels.circulation import OUTPUTS
+from vitolab.models.frozen import Cohort, read_checked
 from vitolab.problem import FloatArray, Patient
 
 CHECKSUMS = {
@@ -31,73 +29,13 @@ CHECKSUMS = {
 }
 
 
-@dataclass(frozen=True)
-class Cohort:
-    """Synthetic patients.
-
-    Attributes
-    ----------
-    scouting : list of Patient
-        Eight patients to choose settings with; no part of any result.
-    evaluation : list of Patient
-        The 48 others.
-    """
-
-    scouting: list[Patient]
-    evaluation: list[Patient]
-
-    def first(self, n: int) -> list[Patient]:
-        """Give the first `n` evaluation patients.
-
-        Raises
-        ------
-        ValueError
-            If there are not so many.
-        """
-        if not 1 <= n <= len(self.evaluation):
-            raise ValueError(f"{n} patients, expected 1 to {len(self.evaluation)}")
-        return self.evaluation[:n]
-
-    def named(self, name: str) -> Patient:
-        """Give the evaluation patient of a name.
-
-        Raises
-        ------
-        ValueError
-            If there is none.
-        """
-        for patient in self.evaluation:
-            if patient.name == name:
-                return patient
-        names = [patient.name for patient in self.evaluation]
-        raise ValueError(f"patient is {name!r}, expected one of {', '.join(names)}")
-
-
-def read_checked(path: Path, checksum: str) -> list[dict[str, str]]:
-    """Rows of a frozen table.
-
-    Raises
-    ------
-    ValueError
-        If its SHA-256 is not the expected one.
-    """
-    content = path.read_bytes()
-    found = hashlib.sha256(content).hexdigest()
-    if found != checksum:
-        raise ValueError(
-            f"{path}: SHA-256 is {found[:12]}…, expected {checksum[:12]}…; the frozen cohort was "
-            "changed, restore the file"
-        )
-    return list(csv.DictReader(content.decode().splitlines()))
-
-
 def _rows(name: str) -> list[dict[str, str]]:
     """Read a frozen table that lies beside this module."""
     return read_checked(Path(__file__).with_name(name), CHECKSUMS[name])
 
 
 def cohort() -> Cohort:
-    """Load the patients C01 to C56.
+    """Load the patients C01 to C56, 48 of them for evaluation.
 
     Each has the six objectives, right-heart measurements for richer problems (``rv_edv``,
     ``rv_esv``, ``pulmonary_mean``, ``pulmonary_systolic``, ``pulmonary_diastolic``, ``la_mean``)

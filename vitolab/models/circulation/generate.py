@@ -17,16 +17,16 @@ end-diastolic volume, the one with the shortest and the one with the longest eje
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from vitolab.files import atomic, stream
+from vitolab.files import stream
 from vitolab.kernels import circulation as kernel
 from vitolab.models.circulation.model import CONSTANTS, PARAMETERS, Numerics
+from vitolab.models.frozen import write_frozen
 from vitolab.problem import BoolArray, FloatArray, IntArray
 
 SEED = 0
@@ -308,11 +308,8 @@ def generate(seed: int = SEED) -> dict[str, list[list[str]]]:
 def main() -> None:
     """Write the files beside this module and print their checksums."""
     for name, rows in generate().items():
-        path = Path(__file__).with_name(name)
-        with atomic(path) as temporary:
-            content = "".join(",".join(row) + "\n" for row in rows).encode()
-            temporary.write_bytes(content)
-        print(f"{name}: {len(rows) - 1} rows, SHA-256 {hashlib.sha256(content).hexdigest()}")
+        found = write_frozen(Path(__file__).with_name(name), rows)
+        print(f"{name}: {len(rows) - 1} rows, SHA-256 {found}")
 
 
 if __name__ == "__main__":

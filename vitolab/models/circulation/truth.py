@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vitolab.models.circulation.frozen import read_checked
 from vitolab.models.circulation.model import PARAMETERS
+from vitolab.models.frozen import read_checked
 
 CHECKSUM = "10da523375c5a89c4def212b0f3b57e5c66cd053e7408672e946a1dfa2234f91"
 
