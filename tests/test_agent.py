@@ -72,6 +72,30 @@ def test_the_trace_is_what_happened(linear_problem, linear_patients, vito):
         assert fit.n_restarts == (trace.event == Event.RESTART).sum()
 
 
+def test_a_success_that_the_exact_model_denies_is_none(linear_problem, linear_patients, vito):
+    calls = []
+
+    def coarse(x, patient):
+        calls.extend(x)
+        return linear_problem.simulate(np.round(x), patient)
+
+    table = replace(linear_problem, simulate=coarse, confirm=linear_problem.simulate)
+    starts = linear_problem.draw(np.random.default_rng(4), 30)
+    fits = replace(vito, problem=table).personalize_from(linear_patients[0], starts, max_runs=60)
+    z = linear_problem.measured(linear_patients[0])
+    n_denied = 0
+    for fit in fits:
+        exact = linear_problem.misfit(linear_problem.simulate(fit.trace.x, linear_patients[0]), z)
+        approximate = table.misfit(coarse(fit.trace.x, linear_patients[0]), z)
+        claimed = table.is_solved(approximate)
+        assert fit.solved == (claimed & linear_problem.is_solved(exact)).any()
+        np.testing.assert_allclose(fit.trace.misfits[claimed], exact[claimed])
+        np.testing.assert_allclose(fit.trace.misfits[~claimed], approximate[~claimed])
+        n_denied += np.count_nonzero(claimed & ~linear_problem.is_solved(exact))
+    assert n_denied > 5
+    assert len(calls) == 2 * sum(fit.n_runs for fit in fits), "a confirmation is no run of its own"
+
+
 def test_success_ends_the_walk_and_is_never_missed(linear_problem, linear_patients, vito):
     starts = linear_problem.draw(np.random.default_rng(2), 30)
     for fit in vito.personalize_from(linear_patients[0], starts, max_runs=30):

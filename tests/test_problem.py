@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -59,6 +61,35 @@ def test_success_is_strictly_within_every_tolerance():
     problem = two_parameters()
     c = np.array([[9.9, -9.9], [10.0, 0.0], [0.0, np.nan], [0.0, 0.0]])
     assert problem.is_solved(c).tolist() == [True, False, False, True]
+
+
+def test_only_what_counts_as_success_is_confirmed():
+    asked = []
+
+    def confirm(x, patient):
+        asked.append(x)
+        return x + np.array([100.0, 20.0])
+
+    plain = two_parameters()
+    problem = replace(plain, confirm=confirm)
+    x = np.array([[9.0, 0.0], [11.0, 0.0], [np.nan, 0.0], [0.0, 5.0]])
+    patient, z = Patient("P", {"u": 0.0, "phi": 0.0}), np.zeros(2)
+    assert np.array_equal(
+        problem.evaluate(x, patient, z),
+        [[109.0, 20.0], [11.0, 0.0], [np.nan, 0.0], [100.0, 25.0]],
+        equal_nan=True,
+    )
+    assert np.array_equal(asked, [x[[0, 3]]])
+    problem.evaluate(x[1:2], patient, z)
+    assert len(asked) == 1
+    assert np.array_equal(plain.evaluate(x, patient, z), x, equal_nan=True)
+
+
+def test_a_confirmed_problem_says_so_and_no_other_changes():
+    plain = two_parameters().describe()
+    confirmed = replace(two_parameters(), confirm=lambda x, patient: x).describe()
+    assert "confirmed" not in plain
+    assert confirmed == plain | {"confirmed": True}
 
 
 @given(seed=st.integers(0, 10_000), border=st.sampled_from(["clip", "reject"]))

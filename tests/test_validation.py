@@ -4,6 +4,7 @@ import pytest
 from joblib import parallel_config
 
 from vitolab import tables, validation
+from vitolab.agent import Vito
 from vitolab.exploration import explore
 
 
@@ -28,7 +29,8 @@ class Memory:
     def tables(self):
         order = sorted(self.parts)
         traces = [self.parts[k][1] for k in order if self.parts[k][1] is not None]
-        return pd.concat([self.parts[k][0] for k in order]), pd.concat(traces)
+        table = pd.concat([self.parts[k][0] for k in order])
+        return table, pd.concat(traces) if traces else None
 
 
 def study(run, problem, patients, n_jobs=1, seed=0):
@@ -90,13 +92,13 @@ def test_nothing_of_the_held_out_patient_is_learned_from(
     study, linear_problem, linear_patients, monkeypatch
 ):
     learned = []
-    learn = validation.Vito.learn.__func__
+    learn = Vito.learn.__func__
 
     def spy(cls, problem, walks, *rest, **options):
         learned.append(set(walks.patients))
         return learn(cls, problem, walks, *rest, **options)
 
-    monkeypatch.setattr(validation.Vito, "learn", classmethod(spy))
+    monkeypatch.setattr(Vito, "learn", classmethod(spy))
     run, patients = Memory(), linear_patients[:4]
     if study == "grid":
         validation.grid(
@@ -151,6 +153,7 @@ def test_every_method_and_setting_has_a_row_for_every_patient(finished):
         ("linear", "nelder-mead-wide"): 10,
         ("linear", "least-squares"): 10,
         ("linear", "least-squares-multistart"): 10,
+        ("linear", "bobyqa-simple"): 10,
         ("grid", "vito"): 10,
         ("grid", "least-squares"): 10,
         ("grid, restart", "vito"): 10,
@@ -191,6 +194,61 @@ def test_the_states_used_are_recorded(linear_problem, linear_patients):
     table = run.tables()[0]
     assert (table.n_states == 500).all()
     assert (table.n_states_used < 12).all()
+
+
+def test_data_driven_starts_are_the_first_runs_of_vito(linear_problem, linear_patients):
+    problems, patients = {"linear": linear_problem}, linear_patients[:4]
+    options = {"n_states": {"linear": [30]}, "n_repeats": 2, "seed": 3}
+    run, alone = Memory(), Memory()
+    validation.leave_one_out(run, problems, patients, n_samples={"linear": [200]}, **options)
+    sizes = {"linear": [1, 200]}
+    validation.initial_errors(alone, problems, patients, n_samples=sizes, **options)
+    table = alone.tables()[0]
+    assert len(table) == 4 * 2 * 2
+    assert set(table.method) == {"vito-initial"}
+    assert (table.n_runs == 1).all()
+    traces = run.tables()[1]
+    first = traces[(traces.method == "vito") & (traces.iteration == 0)].set_index("patient")
+    known = table[(table.n_samples == 200) & (table.repeat == 1)].set_index("patient")
+    for a, b in (("x:a", "x:a"), ("x:b", "x:b"), ("misfit:u", "c:u"), ("misfit:w", "c:w")):
+        np.testing.assert_allclose(known[a], first.loc[known.index, b], atol=1e-9)
+
+
+def test_fixed_starts_are_those_of_the_references(linear_problem, linear_patients):
+    problems, patients = {"linear": linear_problem}, linear_patients[:3]
+    starts = validation.reference_starts(linear_problem, 4, seed=5)
+    fixed, references = Memory(), Memory()
+    validation.fixed_errors(fixed, problems, patients, starts, seed=5)
+    validation.reference_runs(
+        references, problems, patients, methods=["least-squares"], n_starts=4, max_runs=1, seed=5
+    )
+    table, expected = (
+        run.tables()[0].sort_values(["patient", "start"], ignore_index=True)
+        for run in (fixed, references)
+    )
+    assert set(table.pop("method")) == {"fixed"}
+    expected.pop("method")
+    pd.testing.assert_frame_equal(table, expected)
+    np.testing.assert_allclose(table[["x:a", "x:b"]][:4], starts)
+
+
+def test_runs_allowed_are_kept_and_are_part_of_the_key(linear_problem, linear_patients):
+    problems, run = {"linear": linear_problem}, Memory()
+    for max_runs in (None, 2, 3):
+        validation.leave_one_out(
+            run,
+            problems,
+            linear_patients[:3],
+            n_states={"linear": [20]},
+            n_samples={"linear": [20]},
+            max_runs=max_runs,
+        )
+        validation.reference_runs(
+            run, problems, linear_patients[:3], methods=["nelder-mead"], max_runs=max_runs
+        )
+    parts = [run.parts[key][0] for key in run.computed]
+    assert [part.n_runs.max() for part in parts[6:12]] == [2] * 6
+    assert [part.n_runs.max() for part in parts[12:]] == [3] * 6
 
 
 def test_the_policy_of_all_patients_is_kept_as_arrays(linear_problem, linear_patients):

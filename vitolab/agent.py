@@ -213,7 +213,7 @@ class Vito:
         reason: list[StopReason] = [StopReason.BUDGET] * n
         walking = np.arange(n)
         for t in range(max_runs):
-            y[walking, t] = problem.simulate(x[walking, t], patient)
+            y[walking, t] = problem.evaluate(x[walking, t], patient, z)
             n_runs[walking] = t + 1
             worked = np.isfinite(y[walking, t]).all(axis=1)
             alive = walking[worked]

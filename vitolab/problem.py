@@ -151,7 +151,7 @@ class Problem:
     ----------
     name : str
     version : str
-        Changes whenever ``simulate`` would answer differently; keys the walk cache.
+        Changes whenever ``simulate`` or ``confirm`` would answer differently; keys the walk cache.
     parameters : tuple of Parameter
     objectives : tuple of Objective
     simulate : callable
@@ -162,6 +162,9 @@ class Problem:
     border : {"clip", "reject", "free"}
         What happens to a move that leaves the domain Ω: it ends on the border, it is not
         made, or it leaves.
+    confirm : callable, optional
+        Where ``simulate`` is an approximation: the model that confirms a success, called alike.
+        Exploration keeps to ``simulate``; see `evaluate`.
 
     Raises
     ------
@@ -176,6 +179,7 @@ class Problem:
     simulate: Simulate
     multipliers: tuple[int, ...] = (1, 10, 100)
     border: Border = "clip"
+    confirm: Simulate | None = None
 
     def __post_init__(self) -> None:
         for what in ("parameters", "objectives", "multipliers"):
@@ -255,8 +259,8 @@ class Problem:
         return _fixed(actions)
 
     def describe(self) -> dict[str, Any]:
-        """Everything but ``simulate``, as plain data."""
-        return {
+        """Everything but the models, as plain data; ``confirmed`` only where a model confirms."""
+        description = {
             "name": self.name,
             "version": self.version,
             "border": self.border,
@@ -264,6 +268,7 @@ class Problem:
             "parameters": [asdict(p) for p in self.parameters],
             "objectives": [asdict(o) for o in self.objectives],
         }
+        return description if self.confirm is None else description | {"confirmed": True}
 
     def describe_action(self, action: int) -> str:
         """Say what an action does, e.g. ``aortic compliance +10 steps``."""
@@ -319,6 +324,31 @@ class Problem:
         """
         solved: BoolArray = np.all(np.abs(np.asarray(c)) < self.tolerance, axis=-1)
         return solved
+
+    def evaluate(self, x: FloatArray, patient: Patient, z: FloatArray) -> FloatArray:
+        """Run the model to personalise a patient: what counts as a success is confirmed.
+
+        Rows of ``simulate`` whose misfits are within all tolerances are replaced by the answer of
+        ``confirm``, if there is one. Each row is one forward run either way.
+
+        Parameters
+        ----------
+        x : ndarray, shape (n, n_parameters)
+        patient : Patient
+        z : ndarray, shape (n_objectives,)
+            Measurements, see `measured`.
+
+        Returns
+        -------
+        ndarray, shape (n, n_objectives)
+        """
+        # a copy: what a simulator does to its argument stays its own affair
+        y = np.array(self.simulate(x.copy(), patient), dtype=np.float64)
+        if self.confirm is not None:
+            solved = self.is_solved(self.misfit(y, z))
+            if solved.any():
+                y[solved] = self.confirm(x[solved], patient)
+        return y
 
     def draw(self, rng: np.random.Generator, n: int = 1) -> FloatArray:
         """Draw parameters uniformly in Ω, shape (n, n_parameters)."""

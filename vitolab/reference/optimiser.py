@@ -1,0 +1,168 @@
+"""What the reference methods share: the counter of forward runs, and where they start."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from vitolab.files import stream
+from vitolab.problem import FloatArray, Patient, Problem
+from vitolab.trajectories import Event, Fit, StopReason, Trace
+
+
+class EndedError(Exception):
+    """Leaves an optimiser: solved, or no forward runs left."""
+
+    def __init__(self, reason: StopReason) -> None:
+        super().__init__(reason.sentence)
+        self.reason = reason
+
+
+class Counter:
+    """Runs the model for an optimiser, records every run and enforces the stop rule."""
+
+    def __init__(self, problem: Problem, patient: Patient, max_runs: int) -> None:
+        if max_runs < 1:
+            raise ValueError(f"max_runs is {max_runs}, expected at least 1")
+        self.problem, self.patient, self.max_runs = problem, patient, max_runs
+        self.z = problem.measured(patient)
+        self.x: list[FloatArray] = []
+        self.y: list[FloatArray] = []
+        self.event: list[Event] = []
+        self.next_event = Event.START
+
+    def misfit(self, unit: FloatArray) -> FloatArray:
+        """Misfit at a point of the unit cube; NaN where the run failed."""
+        if len(self.x) == self.max_runs:
+            raise EndedError(StopReason.BUDGET)
+        x = self.problem.lower + unit * (self.problem.upper - self.problem.lower)
+        x = np.clip(x, self.problem.lower, self.problem.upper)
+        y = self.problem.evaluate(x[np.newaxis], self.patient, self.z)[0]
+        self.x.append(x)
+        self.y.append(y)
+        self.event.append(self.next_event)
+        self.next_event = Event.STEP
+        c = self.problem.misfit(y, self.z)
+        if self.problem.is_solved(c):
+            raise EndedError(StopReason.SOLVED)
+        return c
+
+    def fit(self, reason: StopReason) -> Fit:
+        """Outcome so far."""
+        y = np.array(self.y)
+        nothing = np.full(len(y), -1)
+        trace = Trace(
+            np.array(self.x),
+            y,
+            self.problem.misfit(y, self.z),
+            np.array(self.event, dtype=np.int64),
+            nothing,
+            nothing,
+        )
+        return Fit.from_trace(self.problem, trace, reason)
+
+
+@dataclass(frozen=True)
+class Optimiser(ABC):
+    """What the reference methods share: where they start."""
+
+    problem: Problem
+
+    def personalize(self, patient: Patient, *, max_runs: int = 100, seed: int = 0) -> Fit:
+        """Personalise one patient from the random start of a seed, see `random_start`.
+
+        Parameters
+        ----------
+        patient : Patient
+        max_runs : int
+            Largest number of forward runs, the first one included.
+        seed : int
+
+        Returns
+        -------
+        Fit
+
+        Raises
+        ------
+        ValueError
+            If no run is allowed or a measurement is missing.
+        """
+        start = random_start(self.problem, seed)[np.newaxis]
+        return self.personalize_from(patient, start, max_runs=max_runs, seed=seed)[0]
+
+    def personalize_from(
+        self, patient: Patient, starts: FloatArray, *, max_runs: int = 100, seed: int = 0
+    ) -> list[Fit]:
+        """Personalise one patient from given starts.
+
+        Parameters
+        ----------
+        patient : Patient
+        starts : ndarray, shape (n, n_parameters)
+        max_runs : int
+            Largest number of forward runs from each start, the first one included.
+        seed : int
+
+        Returns
+        -------
+        list of Fit
+
+        Raises
+        ------
+        ValueError
+            If no run is allowed or a measurement is missing.
+        """
+        return [
+            self._fit(
+                patient,
+                start,
+                max_runs,
+                stream("optimiser", self.problem.name, seed, patient.name, i),
+            )
+            for i, start in enumerate(starts)
+        ]
+
+    @abstractmethod
+    def _fit(
+        self, patient: Patient, start: FloatArray, max_runs: int, rng: np.random.Generator
+    ) -> Fit:
+        """Run the optimiser from one start."""
+
+
+@dataclass(frozen=True)
+class StartOnly(Optimiser):
+    """No optimiser: the run at the start alone, to tell what a start is worth."""
+
+    def _fit(
+        self, patient: Patient, start: FloatArray, max_runs: int, rng: np.random.Generator
+    ) -> Fit:
+        """Run the model at the start."""
+        counter = Counter(self.problem, patient, 1)
+        try:
+            counter.misfit(unit_of(self.problem, start))
+        except EndedError as ended:
+            return counter.fit(ended.reason)
+        return counter.fit(StopReason.BUDGET)
+
+
+def random_start(problem: Problem, seed: int) -> FloatArray:
+    """Start of a seed: uniform in Ω, the same for every reference method and every patient.
+
+    The paper repeats its reference methods with other initial values for all patients together
+    (section 3.3.3), so that the best of these repeats is a choice of start, not of luck patient
+    by patient.
+
+    Returns
+    -------
+    ndarray, shape (n_parameters,)
+    """
+    start: FloatArray = problem.draw(stream("start", problem.name, seed))[0]
+    return start
+
+
+def unit_of(problem: Problem, x: FloatArray) -> FloatArray:
+    """Coordinates of x in the unit cube."""
+    unit: FloatArray = (x - problem.lower) / (problem.upper - problem.lower)
+    return np.clip(unit, 0.0, 1.0)

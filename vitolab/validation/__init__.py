@@ -1,0 +1,33 @@
+"""Leave-one-out studies: every method on every patient, in parts that survive an interruption.
+
+A part is one fold: everything that was personalised for one patient with one setting. Parts
+that a run already holds are skipped, so the same call goes on where an earlier one was stopped.
+"""
+
+from vitolab.validation.folds import initial_errors, leave_one_out, policy_arrays
+from vitolab.validation.grids import grid
+from vitolab.validation.parts import EPISODE, PartStore, budget, child_seed, walks_for
+from vitolab.validation.references import (
+    FOR_ANY_PROBLEM,
+    REFERENCES,
+    fixed_errors,
+    reference_runs,
+    reference_starts,
+)
+
+__all__ = [
+    "EPISODE",
+    "FOR_ANY_PROBLEM",
+    "REFERENCES",
+    "PartStore",
+    "budget",
+    "child_seed",
+    "fixed_errors",
+    "grid",
+    "initial_errors",
+    "leave_one_out",
+    "policy_arrays",
+    "reference_runs",
+    "reference_starts",
+    "walks_for",
+]

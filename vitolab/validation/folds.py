@@ -1,0 +1,273 @@
+"""Agents that learned from all patients but one, acting on that one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from vitolab.agent import Vito
+from vitolab.files import digest, stream
+from vitolab.initialization import Initializer
+from vitolab.problem import Patient, Problem
+from vitolab.reference import StartOnly
+from vitolab.tables import fit_row, joined_traces, table, trace_columns
+from vitolab.trajectories import Trajectories
+from vitolab.validation.parts import (
+    Part,
+    PartStore,
+    allowed,
+    budget,
+    check_patients,
+    child_seed,
+    given,
+    walks_for,
+    work_through,
+)
+
+
+def leave_one_out(
+    run: PartStore,
+    problems: Mapping[str, Problem],
+    patients: Sequence[Patient],
+    *,
+    n_states: Mapping[str, Sequence[int]],
+    n_samples: Mapping[str, Sequence[int]],
+    n_repeats: int = 1,
+    max_runs: int | None = None,
+    seed: int = 0,
+    n_jobs: int = 1,
+    cache: Path | None = None,
+) -> None:
+    """Personalise each patient by agents that learned from all others.
+
+    States, transitions and start candidates of a fold are learned without the held-out patient.
+    Each learning acts twice: as ``vito`` (stochastic policy) and ``vito-deterministic``.
+
+    Parameters
+    ----------
+    run : PartStore
+        Receives one part per setup, size, repeat and patient.
+    problems : mapping of setup name to Problem
+    patients : sequence of Patient
+    n_states, n_samples : mapping of setup name to sequence of int
+        Numbers of states, and of training transitions per patient, to go through. Where fewer
+        distinct misfits were observed than states asked for, the smaller number is used and
+        recorded in ``n_states_used``.
+    n_repeats : int
+        Repeats with fresh training walks.
+    max_runs : int, optional
+        Forward runs allowed per personalisation; by default `budget`.
+    seed : int
+    n_jobs : int
+        Folds at the same time.
+    cache : Path, optional
+        Folder of the walk cache.
+    """
+    _folds(
+        run,
+        problems,
+        patients,
+        kind=("fold", *given(max_runs)),
+        act=partial(_fold, max_runs=max_runs),
+        n_states=n_states,
+        n_samples=n_samples,
+        n_repeats=n_repeats,
+        seed=seed,
+        n_jobs=n_jobs,
+        cache=cache,
+    )
+
+
+def initial_errors(
+    run: PartStore,
+    problems: Mapping[str, Problem],
+    patients: Sequence[Patient],
+    *,
+    n_states: Mapping[str, Sequence[int]],
+    n_samples: Mapping[str, Sequence[int]],
+    n_repeats: int = 1,
+    seed: int = 0,
+    n_jobs: int = 1,
+    cache: Path | None = None,
+) -> None:
+    """Run each patient's model once, at the most likely start candidate (section 3.2.5).
+
+    Start candidates are learned from all other patients' walks. The run, method
+    ``vito-initial``, is the first one of ``vito`` in `leave_one_out` with the same numbers; no
+    policy is learned for it.
+
+    Parameters
+    ----------
+    run : PartStore
+        Receives one part per setup, size, repeat and patient.
+    problems, patients, n_states, n_samples, n_repeats, seed, n_jobs, cache
+        As in `leave_one_out`; the number of states is the number of clusters.
+    """
+    _folds(
+        run,
+        problems,
+        patients,
+        kind=("initial",),
+        act=_initial_fold,
+        n_states=n_states,
+        n_samples=n_samples,
+        n_repeats=n_repeats,
+        seed=seed,
+        n_jobs=n_jobs,
+        cache=cache,
+    )
+
+
+def _folds(
+    run: PartStore,
+    problems: Mapping[str, Problem],
+    patients: Sequence[Patient],
+    *,
+    kind: tuple[Any, ...],
+    act: Callable[..., Part],
+    n_states: Mapping[str, Sequence[int]],
+    n_samples: Mapping[str, Sequence[int]],
+    n_repeats: int,
+    seed: int,
+    n_jobs: int,
+    cache: Path | None,
+) -> None:
+    """Leave each patient out and act; see `leave_one_out`.
+
+    The keys of the parts begin with ``kind``; ``act`` takes what `_initial_fold` takes.
+    """
+    check_patients(patients)
+    for setup, problem in problems.items():
+        largest = max(n_samples[setup])
+        for repeat in range(n_repeats):
+            child = child_seed(seed, "repeat", repeat)
+            settings = list(product(n_states[setup], n_samples[setup], patients))
+            work = {}
+            for states, samples, patient in settings:
+                key = digest(
+                    *kind, setup, problem.version, states, samples, repeat, patient.name, seed
+                )
+                work[key] = (states, samples, patient)
+            stage = f"{setup}, repeat {repeat + 1} of {n_repeats}"
+            missing = [key for key in work if not run.has_part(key)]
+            if not missing:
+                continue
+            run.progress(f"{stage}: exploring", 0, len(patients))
+            walks = walks_for(problem, patients, largest, child, n_jobs, cache)
+            prefixes = {samples: walks.first(samples) for samples in n_samples[setup]}
+
+            def fold(
+                key: str,
+                work: Mapping[str, tuple[int, int, Patient]] = work,
+                setup: str = setup,
+                problem: Problem = problem,
+                prefixes: Mapping[int, Trajectories] = prefixes,
+                repeat: int = repeat,
+                child: int = child,
+                largest: int = largest,
+            ) -> Part:
+                states, samples, patient = work[key]
+                return act(
+                    {
+                        "setup": setup,
+                        "patient": patient.name,
+                        "n_states": states,
+                        "n_samples": samples,
+                        "repeat": repeat,
+                        "seed": seed,
+                    },
+                    problem,
+                    prefixes[samples].without(patient.name),
+                    patient,
+                    child,
+                    traced=samples == largest and repeat == n_repeats - 1,
+                )
+
+            work_through(run, stage, missing, fold, n_jobs, len(work))
+
+
+def _fold(
+    key: dict[str, Any],
+    problem: Problem,
+    train: Trajectories,
+    patient: Patient,
+    seed: int,
+    *,
+    traced: bool,
+    max_runs: int | None,
+) -> Part:
+    """Learn without the patient, then personalise the patient."""
+    used = allowed(key["n_states"], problem, train)
+    runs = budget(problem) if max_runs is None else max_runs
+    vito = Vito.learn(problem, train, used, child_seed(seed, "fold", patient.name))
+    agents = {"vito": vito, "vito-deterministic": vito.acting(deterministic=True)}
+    rows, traces = [], []
+    for method, agent in agents.items():
+        fit = agent.personalize(patient, max_runs=runs, seed=seed)
+        label = key | {"method": method, "start": None}
+        rows.append(label | {"n_states_used": vito.states.n_states} | fit_row(problem, fit))
+        if traced:
+            traces.append(trace_columns(problem, fit, label))
+    return table(rows), joined_traces(traces)
+
+
+def _initial_fold(
+    key: dict[str, Any],
+    problem: Problem,
+    train: Trajectories,
+    patient: Patient,
+    seed: int,
+    *,
+    traced: bool,
+) -> Part:
+    """Learn start candidates without the patient, then run the patient's model at the first."""
+    used = allowed(key["n_states"], problem, train)
+    counted = train.counted
+    # as in Vito.learn, of which nothing else is needed here
+    initializer = Initializer.learn(
+        train.x[counted],
+        train.y[counted],
+        problem,
+        used,
+        stream("initializer", problem.name, child_seed(seed, "fold", patient.name)),
+    )
+    candidates = initializer.candidates(problem.measured(patient))
+    fit = StartOnly(problem).personalize_from(patient, candidates[:1])[0]
+    label = key | {"method": "vito-initial", "start": None}
+    return table([label | {"n_states_used": initializer.n_clusters} | fit_row(problem, fit)]), None
+
+
+def policy_arrays(
+    problems: Mapping[str, Problem],
+    patients: Sequence[Patient],
+    *,
+    n_states: Mapping[str, int],
+    n_samples: Mapping[str, int],
+    seed: int = 0,
+    n_jobs: int = 1,
+    cache: Path | None = None,
+) -> dict[str, NDArray[Any]]:
+    """Arrays of the policy learned from all patients, per setup, to be looked at."""
+    arrays: dict[str, NDArray[Any]] = {}
+    child = child_seed(seed, "repeat", 0)
+    for setup, problem in problems.items():
+        samples = n_samples[setup]
+        walks = walks_for(problem, patients, samples, child, n_jobs, cache).first(samples)
+        used = allowed(n_states[setup], problem, walks)
+        vito = Vito.learn(problem, walks, used, child, initialize=False)
+        arrays |= {
+            f"{setup}/centroids": vito.states.centroids,
+            f"{setup}/q": vito.policy.q,
+            f"{setup}/v": vito.policy.v,
+            f"{setup}/residuals": vito.policy.residuals,
+            f"{setup}/visits": vito.mdp.visits,
+            f"{setup}/counts_indptr": vito.mdp.start,
+            f"{setup}/counts_indices": vito.mdp.successor,
+            f"{setup}/counts_data": vito.mdp.counts,
+        }
+    return arrays

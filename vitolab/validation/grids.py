@@ -1,0 +1,135 @@
+"""Agents and reference methods from each of many given starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from vitolab.agent import Vito
+from vitolab.files import digest, stream
+from vitolab.problem import FloatArray, Patient, Problem
+from vitolab.tables import fit_row, joined_traces, table, trace_columns
+from vitolab.trajectories import Personalizer, Trajectories
+from vitolab.validation.parts import (
+    Part,
+    PartStore,
+    allowed,
+    check_patients,
+    child_seed,
+    walks_for,
+    work_through,
+)
+from vitolab.validation.references import REFERENCES
+
+
+def grid(
+    run: PartStore,
+    problems: Mapping[str, Problem],
+    patients: Sequence[Patient],
+    starts: FloatArray,
+    *,
+    restarts: Mapping[str, Sequence[bool]],
+    n_states: int,
+    n_samples: int,
+    max_runs: int,
+    n_repeats: int = 1,
+    methods: Sequence[str] = (),
+    n_compared: int | None = None,
+    n_traced: int = 4,
+    seed: int = 0,
+    n_jobs: int = 1,
+    cache: Path | None = None,
+) -> None:
+    """Personalise each patient from each of the given starts (section 3.1.2).
+
+    The agents neither initialise from data nor, unless asked for, restart.
+
+    Parameters
+    ----------
+    run : PartStore
+        Receives one part per setup, repeat and patient.
+    problems : mapping of setup name to Problem
+    patients : sequence of Patient
+    starts : ndarray, shape (n_starts, n_parameters)
+    restarts : mapping of setup name to sequence of bool
+        With restarts (uniform in Ω, on oscillation) the setup's name ends in ``, restart``.
+    n_states, n_samples, max_runs, n_repeats : int
+    methods : sequence of str
+        Reference methods to run from the same starts, beside the first setup.
+    n_compared : int, optional
+        References run from so many of the starts, drawn once; by default from all.
+    n_traced : int
+        Traces are kept for so many starts, drawn once.
+    seed, n_jobs : int
+    cache : Path, optional
+    """
+    check_patients(patients)
+    order = stream("grid starts", seed).permutation(len(starts))
+    traced = set(order[:n_traced].tolist())
+    compared_starts = np.sort(order[:n_compared])
+    for setup, problem in problems.items():
+        for repeat in range(n_repeats):
+            child = child_seed(seed, "repeat", repeat)
+            work = {
+                digest("grid", setup, problem.version, n_states, n_samples, repeat, p.name, seed): p
+                for p in patients
+            }
+            missing = [key for key in work if not run.has_part(key)]
+            if not missing:
+                continue
+            stage = f"{setup}, repeat {repeat + 1} of {n_repeats}"
+            run.progress(f"{stage}: exploring", 0, len(patients))
+            walks = walks_for(problem, patients, n_samples, child, n_jobs, cache)
+            compared = methods if setup == next(iter(problems)) and repeat == 0 else ()
+
+            def fold(
+                key: str,
+                work: Mapping[str, Patient] = work,
+                setup: str = setup,
+                problem: Problem = problem,
+                walks: Trajectories = walks,
+                repeat: int = repeat,
+                child: int = child,
+                compared: Sequence[str] = compared,
+            ) -> Part:
+                patient = work[key]
+                train = walks.without(patient.name)
+                used = allowed(n_states, problem, train)
+                fold_seed = child_seed(child, "fold", patient.name)
+                vito = Vito.learn(problem, train, used, fold_seed, initialize=False)
+                agents: dict[tuple[str, str], Personalizer] = {
+                    (setup + (", restart" if restart else ""), "vito"): vito.acting(
+                        deterministic=False, restart=restart
+                    )
+                    for restart in restarts[setup]
+                }
+                first = next(name for name, _ in agents)
+                agents |= {(first, name): REFERENCES[name](problem) for name in compared}
+                rows, traces = [], []
+                for (name, method), agent in agents.items():
+                    learned = method == "vito"
+                    own = np.arange(len(starts)) if learned else compared_starts
+                    fits = agent.personalize_from(
+                        patient, starts[own], max_runs=max_runs, seed=child
+                    )
+                    for start, fit in zip(own.tolist(), fits, strict=True):
+                        label = {
+                            "setup": name,
+                            "patient": patient.name,
+                            "method": method,
+                            "n_states": n_states if learned else None,
+                            "n_samples": n_samples if learned else None,
+                            "repeat": repeat if learned else None,
+                            "start": start,
+                            "seed": seed,
+                        }
+                        n_used = vito.states.n_states if learned else None
+                        rows.append(label | {"n_states_used": n_used} | fit_row(problem, fit))
+                        if start in traced and repeat == n_repeats - 1:
+                            traces.append(trace_columns(problem, fit, label))
+                return table(rows), joined_traces(traces)
+
+            # many short steps of plain Python, which threads would take in turns
+            work_through(run, stage, missing, fold, n_jobs, len(work), prefer="processes")

@@ -1,0 +1,115 @@
+"""What all studies share: parts, their work, and the walks that agents learn from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import pandas as pd
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from vitolab.agent import n_states_at_most
+from vitolab.exploration import explore
+from vitolab.files import digest
+from vitolab.problem import Patient, Problem
+from vitolab.trajectories import Trajectories
+
+EPISODE = 100
+
+
+class PartStore(Protocol):
+    """Where finished parts are kept."""
+
+    def has_part(self, key: str) -> bool:
+        """Whether the part is there, whole."""
+        ...
+
+    def write_part(
+        self, key: str, personalizations: pd.DataFrame, traces: pd.DataFrame | None = None
+    ) -> None:
+        """Keep a part."""
+        ...
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        """Tell how far the study is."""
+        ...
+
+
+Part = tuple[pd.DataFrame, pd.DataFrame | None]
+
+
+def child_seed(*parts: Any) -> int:
+    """Derive a seed from a key: the same for any order of work."""
+    return int(digest("seed", *parts)[:8], 16)
+
+
+def budget(problem: Problem) -> int:
+    """Forward runs allowed per personalisation: the paper's 50 per parameter (section 3.3.3)."""
+    return 50 * problem.n_parameters
+
+
+def given(max_runs: int | None) -> tuple[int, ...]:
+    """What the number of runs adds to the key of a part: nothing by default."""
+    return () if max_runs is None else (max_runs,)
+
+
+def walks_for(
+    problem: Problem,
+    patients: Sequence[Patient],
+    n_samples: int,
+    seed: int,
+    n_jobs: int = 1,
+    cache: Path | None = None,
+) -> Trajectories:
+    """Explore as many episodes as `n_samples` transitions per patient take.
+
+    The walks come in the order of the patients' names, so that what is learned from them does
+    not depend on the order of the patients.
+    """
+    n_episodes = math.ceil(n_samples / EPISODE)
+    ordered = sorted(patients, key=lambda patient: patient.name)
+    return explore(problem, ordered, n_episodes, EPISODE, seed, n_jobs, cache)
+
+
+def allowed(n_states: int, problem: Problem, walks: Trajectories) -> int:
+    """Number of states asked for, or the largest that the walks allow."""
+    # a few of the walks mostly show that there are enough, and are counted in no time
+    few = walks.first(min(EPISODE, int(walks.n_samples.min())))
+    if n_states <= n_states_at_most(problem, few):
+        return n_states
+    return min(n_states, n_states_at_most(problem, walks))
+
+
+def check_patients(patients: Sequence[Patient]) -> None:
+    """Refuse too few patients to leave one out."""
+    if len(patients) < 2:
+        raise ValueError(f"{len(patients)} patients, expected at least 2 to leave one out")
+
+
+def work_through(
+    run: PartStore,
+    stage: str,
+    missing: Sequence[str],
+    fold: Callable[[str], Part],
+    n_jobs: int,
+    total: int,
+    prefer: Literal["threads", "processes"] = "threads",
+) -> None:
+    """Compute the missing parts and keep each as soon as it is finished."""
+
+    def compute(key: str) -> tuple[str, Part]:
+        return key, fold(key)
+
+    done = total - len(missing)
+    run.progress(stage, done, total)
+    # k-means sums in another order with another number of threads of its own
+    with threadpool_limits(1):
+        for key, (personalizations, traces) in Parallel(
+            n_jobs=n_jobs, prefer=prefer, return_as="generator_unordered"
+        )(delayed(compute)(key) for key in missing):
+            run.write_part(key, personalizations, traces)
+            done += 1
+            run.progress(stage, done, total)
