@@ -58,7 +58,7 @@ def test_the_module_is_the_command() -> None:
         (["run", "tour", "--seed", "x"], "Invalid value for '--seed'"),
         (["run", "tour", "-p", "n"], "parameter 'n': expected name=value"),
         (["no"], "No such command 'no'"),
-        (["personalize", "heart"], "model is 'heart', expected circulation"),
+        (["personalize", "heart"], "model is 'heart', expected one of circulation, electrophysiology"),
     ],
 )
 def test_refused_input_is_one_sentence_and_exit_status_2(

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from vitolab import notebooks, studies
+from vitolab import display, notebooks, studies
 from vitolab.notebooks import checked_value, declared_parameters, execute
 from vitolab.records import Progress
 from vitolab.runs import RunInfo
@@ -195,7 +195,7 @@ def test_the_duration_of_a_long_profile_is_said_first(
     assert capsys.readouterr().err.splitlines()[0] == "try: this profile takes several days"
 
 
-@pytest.mark.parametrize("show", [studies._show_lines, studies._show_bar])
+@pytest.mark.parametrize("show", [display._show_lines, display._show_bar])
 def test_progress_is_shown_stage_by_stage(
     show: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:

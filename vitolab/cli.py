@@ -107,14 +107,22 @@ def demo(results: Results = Path("results")) -> None:
 
 @app.command()
 def personalize(
-    model: Annotated[str, typer.Argument(help="Name of the model: circulation.")],
+    model: Annotated[
+        str, typer.Argument(help="Name of the model: circulation or electrophysiology.")
+    ],
     patients: Annotated[
         Path | None, typer.Option("--patients", metavar="FILE.csv", help="Measurements.")
     ] = None,
     template: Annotated[
         bool, typer.Option("--template", help="Print an example of such a file and stop.")
     ] = False,
-    setup: Annotated[str, typer.Option(help="Parameters to find: 2p, 3p, 5p or 6p.")] = "6p",
+    setup: Annotated[
+        str | None,
+        typer.Option(
+            help="Circulation: 2p, 3p, 5p or 6p [default]; electrophysiology: bem [default] or "
+            "infinite."
+        ),
+    ] = None,
     train_on: Annotated[
         Path | None,
         typer.Option(metavar="FILE.csv", help="Patients to learn from [default: synthetic ones]."),
@@ -134,29 +142,41 @@ def personalize(
     again: Annotated[bool, typer.Option("--again", help="Compute anew what is complete.")] = False,
 ) -> None:
     """Personalise the patients of a CSV file."""
-    if model != "circulation":
-        raise ValueError(f"model is {model!r}, expected circulation")
     from vitolab import patients as tables
-    from vitolab.models import circulation
+    from vitolab.catalogue import find_model
 
-    problem = circulation.problem(setup)
+    chosen = find_model(model)
+    setup = chosen.setup if setup is None else setup
+    problem = chosen.problem(setup)
     if template:
-        typer.echo(tables.template(problem), nl=False)
+        typer.echo(tables.template(problem, data=chosen.data, texts=chosen.texts), nl=False)
         return
     if patients is None:
         raise ValueError("--patients FILE.csv is missing, expected it or --template")
-    table = tables.read_patients(patients, problem, allow_missing=allow_missing)
+
+    def read(path: Path) -> tables.PatientTable:
+        return chosen.checked(
+            tables.read_patients(
+                path,
+                problem,
+                data=chosen.data,
+                texts=chosen.texts,
+                allow_missing=allow_missing,
+            )
+        )
+
+    table = read(patients)
     if train_on is None:
-        training, trained_on = circulation.cohort().evaluation, "synthetic patients"
+        training, trained_on = chosen.training(), "synthetic patients"
     else:
-        trained_on = "patients"
-        training = tables.read_patients(train_on, problem, allow_missing=allow_missing).patients
+        training, trained_on = read(train_on).patients, "patients"
 
     import time
 
+    from vitolab.display import shown
     from vitolab.personalization import personalize_file
     from vitolab.store import newest_progress
-    from vitolab.studies import N_STATES, processors, shown
+    from vitolab.studies import processors
 
     began = time.time()
     with shown(lambda: newest_progress(results, "personalize", began)):
@@ -166,8 +186,9 @@ def personalize(
             setup=setup,
             train_on=training,
             trained_on=trained_on,
-            n_states=N_STATES[setup],
+            n_states=chosen.n_states[setup],
             n_samples=n_samples,
+            max_runs=chosen.max_runs,
             seed=seed,
             n_jobs=jobs or processors(),
             results_root=results,

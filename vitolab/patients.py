@@ -41,6 +41,8 @@ RANGES: Mapping[str, Range] = MappingProxyType(
         "aortic_systolic": (25.0, 450.0, "mmHg"),
         "aortic_diastolic": (8.0, 250.0, "mmHg"),
         "ejection_time": (20.0, 1000.0, "ms"),
+        "qrs_duration": (30.0, 400.0, "ms"),
+        "electrical_axis": (-180.0, 360.0, "°"),
     }
 )
 
@@ -56,7 +58,7 @@ RISING = (
 _EXAMPLES = {"heart_rate": (75.0, 60.0)}
 
 #: Ways to write a unit that the unit library does not know.
-_SPELLINGS = {"bpm": "1/min", "beats/min": "1/min", "/min": "1/min", "mm Hg": "mmHg"}
+_SPELLINGS = {"bpm": "1/min", "beats/min": "1/min", "/min": "1/min", "mm Hg": "mmHg", "deg": "°"}
 
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 _NAME = re.compile(r"\w[\w. -]{0,63}")
@@ -111,6 +113,7 @@ def read_patients(
     problem: Problem,
     *,
     data: Mapping[str, str] = DATA,
+    texts: Mapping[str, str] = MappingProxyType({}),
     ranges: Mapping[str, Range] = RANGES,
     allow_missing: bool = False,
 ) -> PatientTable:
@@ -128,6 +131,9 @@ def read_patients(
         Names the measurements that are read, and their units.
     data : mapping of str to str
         Name and unit of the numbers that the model needs to know of each patient.
+    texts : mapping of str to str
+        Name of the texts that the model needs to know, and what stands for an empty cell or a
+        column that is not there.
     ranges : mapping of str to (lower, upper, unit)
         Limits by name of quantity; a quantity that is not named has none.
     allow_missing : bool
@@ -157,6 +163,8 @@ def read_patients(
         if column.name in ranges
     }
 
+    told = {name: names.index(name) for name in texts if name in names}
+    others = [i for i in others if i not in told.values()]
     patients: list[Patient] = []
     skipped: list[tuple[str, str]] = []
     first_row: dict[str, int] = {}
@@ -170,7 +178,8 @@ def read_patients(
         cells = [cell.strip() for cell in fields]
         name = _name(path, row, cells[names.index("patient")], first_row)
         first_row[name] = row
-        kept.append([cells[i] for i in others])
+        known = {key: (cells[told[key]] if key in told else "") or texts[key] for key in texts}
+        kept.append([*known.values(), *(cells[i] for i in others)])
         values: dict[str, float] = {}
         empty: list[str] = []
         for column in columns:
@@ -189,19 +198,26 @@ def read_patients(
             skipped.append((name, f"{' and '.join(empty)} not measured (row {row})"))
             continue
         measurements = {o.name: values[o.name] for o in problem.objectives}
-        patients.append(Patient(name, measurements, {key: values[key] for key in data}))
+        patients.append(
+            Patient(name, measurements, {**known, **{key: values[key] for key in data}})
+        )
     if not first_row:
         raise InputError(f"{path}: found a header and no further row, expected one row per patient")
     extra = pd.DataFrame(
         kept,
         index=pd.Index(list(first_row), name="patient"),
-        columns=[names[i] for i in others],
+        columns=[*texts, *(names[i] for i in others)],
         dtype="str",
     )
     return PatientTable(path, patients, skipped, extra)
 
 
-def template(problem: Problem, *, data: Mapping[str, str] = DATA) -> str:
+def template(
+    problem: Problem,
+    *,
+    data: Mapping[str, str] = DATA,
+    texts: Mapping[str, str] = MappingProxyType({}),
+) -> str:
     """CSV text with the header of a problem and two example patients.
 
     The examples are what the model itself answers at its default parameters, and ten steps
@@ -212,6 +228,8 @@ def template(problem: Problem, *, data: Mapping[str, str] = DATA) -> str:
     problem : Problem
     data : mapping of str to str
         Name and unit of the numbers that the model needs to know of each patient.
+    texts : mapping of str to str
+        Name of the texts that the model needs to know, and an example.
 
     Returns
     -------
@@ -228,14 +246,14 @@ def template(problem: Problem, *, data: Mapping[str, str] = DATA) -> str:
     units = {**data, **{o.name: o.unit for o in problem.objectives}}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["patient", *(headed(name, unit) for name, unit in units.items())])
+    writer.writerow(["patient", *(headed(name, unit) for name, unit in units.items()), *texts])
     start = problem.default[np.newaxis]
     for i in range(2):
         told = {name: _EXAMPLES[name][i] for name in data}
         x = np.clip(start + 10 * i * problem.step, problem.lower, problem.upper)
-        y = problem.simulate(x, Patient("example", {}, told))[0]
+        y = problem.simulate(x, Patient("example", {}, {**texts, **told}))[0]
         numbers = [f"{value:.4g}" for value in (*told.values(), *y.tolist())]
-        writer.writerow([f"example {i + 1}", *numbers])
+        writer.writerow([f"example {i + 1}", *numbers, *texts.values()])
     return text.getvalue()
 
 

@@ -62,10 +62,11 @@ KEYS = ("setup", "patient", "method", "n_states", "n_samples", "repeat", "start"
 _NULLABLE = ("n_states", "n_samples", "repeat", "start")
 #: Groups of columns, in the order of the stored tables; each keeps the order of its problem.
 _GROUPS = ("", "z", "data", "truth", "misfit", "x", "y", "c", "last")
+_TRACES = ".traces.parquet"
 #: Modules that only store, show or start what the others compute.
 _BYSTANDERS = (
-    *("__init__", "__main__", "_dashboards", "_notebooks", "claims", "cli", "notebooks"),
-    *("patients", "plots", "records", "runs", "store", "studies"),
+    *("__init__", "__main__", "_dashboards", "_notebooks", "catalogue", "claims", "cli", "display"),
+    *("notebooks", "patients", "plots", "records", "runs", "sizes", "store", "studies"),
 )
 
 
@@ -186,6 +187,13 @@ class OpenRun:
     def progress(self, stage: str, done: int, total: int) -> None:
         """Tell how far the work is."""
         self.folder.progress(stage, done, total)
+
+    @property
+    def personalizations(self) -> pd.DataFrame:
+        """One row per personalisation so far, in the order of the table that is stored."""
+        if self.folder.state == "complete":
+            return Run.load(self.path).personalizations
+        return _joined(_finished(self.path), KEYS)
 
     def finish(
         self,
@@ -319,11 +327,10 @@ def assemble(
     ValueError
         If a part is damaged, or a table lacks a column.
     """
-    parts = sorted((run.path / "parts").glob("*.parquet"))
-    traces = [path for path in parts if path.name.endswith(".traces.parquet")]
-    done = [path for path in parts if path not in set(traces)]
+    done = _finished(run.path)
+    traces = sorted((run.path / "parts").glob(f"*{_TRACES}"))
     # traces whose part was not finished belong to a part that was interrupted
-    traces = [path for path in traces if run.has_part(path.name.removesuffix(".traces.parquet"))]
+    traces = [path for path in traces if run.has_part(path.name.removesuffix(_TRACES))]
     if done:
         joined = _joined(done, KEYS)
         write_table(run.path / "personalizations.parquet", joined)
@@ -337,6 +344,12 @@ def assemble(
     record = Problems.model_validate({"schema_version": SCHEMA, "problems": described})
     write_json(run.path / "problems.json", record.model_dump(mode="json"))
     return Run.load(run.path)
+
+
+def _finished(run: Path) -> list[Path]:
+    """Personalizations of the finished parts of a run."""
+    found = sorted((run / "parts").glob("*.parquet"))
+    return [path for path in found if not path.name.endswith(_TRACES)]
 
 
 def _joined(paths: Sequence[Path], keys: Sequence[str]) -> pd.DataFrame:

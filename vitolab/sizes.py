@@ -1,0 +1,339 @@
+"""The studies as plain data: their notebooks, and the sizes at which they are run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vitolab.catalogue import Circulation
+
+#: Numbers of states that the paper chose for the circulation (section 3.3.2).
+N_STATES = dict(Circulation.n_states)
+
+
+@dataclass(frozen=True)
+class Study:
+    """A notebook and the sizes at which it is run.
+
+    Attributes
+    ----------
+    name : str
+        With hyphens; runs are stored under ``results/<name>/``.
+    notebook : str
+        File name, or an absolute path.
+    title : str
+    profiles : mapping of str to mapping of str to JSON value
+        Parameters of each size.
+    duration : mapping of str to str
+        What to expect of each size on a laptop with two cores.
+    """
+
+    name: str
+    notebook: str
+    title: str
+    profiles: Mapping[str, Mapping[str, Any]]
+    duration: Mapping[str, str]
+
+
+#: Reference methods of the circulation studies.
+METHODS = [
+    *("nelder-mead", "nelder-mead-unweighted", "nelder-mead-wide"),
+    *("least-squares", "least-squares-multistart"),
+]
+_GRID: Mapping[str, Any] = {
+    "n_functions": 100,
+    "grid_size": 21,
+    "n_samples": 1000,
+    "n_states": 100,
+    "max_runs": 1000,
+    "action_sets": ["base", "extended"],
+    "borders": ["free", "clip"],
+    "restarts": [False, True],
+    "signs": ["signed", "absolute"],
+    "methods": ["nelder-mead", "least-squares"],
+    "n_compared": 40,
+    "n_repeats": 1,
+}
+#: Reference methods of the electrophysiology studies.
+EP_METHODS = [
+    *("bobyqa-simple", "bobyqa-cascade", "bobyqa-cascade-stable"),
+    *("least-squares", "least-squares-multistart"),
+]
+#: The paper's number of states and largest number of forward runs (sections 3.2.2, 3.2.4).
+_EP: Mapping[str, Any] = {"n_states": 120, "max_runs": 100}
+
+STUDIES = (
+    Study(
+        name="tour",
+        notebook="tour.ipynb",
+        title="From walks to a personalised model, step by step",
+        profiles={"quick": {}, "standard": {}, "paper": {}},
+        duration={"quick": "a minute", "standard": "a minute", "paper": "a minute"},
+    ),
+    Study(
+        name="rosenbrock-grid",
+        notebook="rosenbrock_grid.ipynb",
+        title="Rosenbrock functions from a grid of starts (section 3.1)",
+        profiles={
+            # a fifth of the functions, with as many samples in all
+            "quick": {
+                **_GRID,
+                "n_functions": 20,
+                "grid_size": 11,
+                "n_samples": 5000,
+                "max_runs": 300,
+                "action_sets": ["base"],
+                "borders": ["free"],
+                "signs": ["signed"],
+                "n_compared": 30,
+            },
+            "standard": _GRID,
+            "paper": {**_GRID, "n_compared": 441, "n_repeats": 5},
+        },
+        duration={"quick": "a minute", "standard": "15 minutes", "paper": "about two hours"},
+    ),
+    Study(
+        name="wbc-scouting",
+        notebook="wbc_scouting.ipynb",
+        title="Circulation: how many states (section 3.3.2)",
+        profiles={
+            "quick": {
+                "setups": ["2p"],
+                "n_states": {"2p": [20, 50, 70, 100]},
+                "n_samples": 300,
+                "n_repeats": 1,
+            },
+            "standard": {
+                "setups": ["2p", "3p", "5p", "6p"],
+                "n_states": {
+                    "2p": [10, 20, 35, 50, 70, 100, 150, 200],
+                    "3p": [20, 50, 75, 100, 150, 200, 300, 400],
+                    "5p": [50, 100, 200, 300, 400, 500, 600, 800],
+                    "6p": [100, 200, 300, 400, 500, 600, 700, 800],
+                },
+                "n_samples": 1000,
+                "n_repeats": 2,
+            },
+            "paper": {
+                "setups": ["2p", "3p", "5p", "6p"],
+                # success and its neighbours alone take 2 n + 1 states
+                "n_states": {
+                    setup: [fewest, 20, 50, 70, 100, 150, 200, 300, 400, 500, 600, 700, 800]
+                    for setup, fewest in (("2p", 10), ("3p", 10), ("5p", 12), ("6p", 14))
+                },
+                "n_samples": 10000,
+                "n_repeats": 5,
+            },
+        },
+        duration={"quick": "a minute", "standard": "10 minutes", "paper": "about half a day"},
+    ),
+    Study(
+        name="wbc-convergence",
+        notebook="wbc_convergence.ipynb",
+        title="Circulation: how many training samples (section 3.3.4)",
+        profiles={
+            "quick": {
+                "setups": ["2p", "3p", "5p", "6p"],
+                "n_patients": 12,
+                "n_samples": {setup: [10, 300] for setup in ("2p", "3p", "5p", "6p")},
+                "n_states": N_STATES,
+                "n_repeats": 1,
+                "methods": ["nelder-mead", "least-squares", "least-squares-multistart"],
+                "n_starts": 5,
+            },
+            "standard": {
+                "setups": ["2p", "3p", "5p", "6p"],
+                "n_patients": 48,
+                "n_samples": {
+                    "2p": [10, 100, 1000],
+                    "3p": [10, 100, 1000],
+                    "5p": [100, 1000, 4000],
+                    "6p": [100, 1000, 4000],
+                },
+                "n_states": N_STATES,
+                "n_repeats": 1,
+                "methods": METHODS,
+                "n_starts": 10,
+            },
+            "paper": {
+                "setups": ["2p", "3p", "5p", "6p"],
+                "n_patients": 48,
+                "n_samples": {
+                    setup: [1, 10, 100, 1000, 10000, 100000] for setup in ("2p", "3p", "5p", "6p")
+                },
+                "n_states": N_STATES,
+                "n_repeats": 5,
+                "methods": METHODS,
+                "n_starts": 100,
+            },
+        },
+        duration={"quick": "a minute", "standard": "15 minutes", "paper": "two to three days"},
+    ),
+    Study(
+        name="wbc-fit",
+        notebook="wbc_fit.ipynb",
+        title="Circulation: one patient in full",
+        profiles={
+            profile: {
+                "setups": ["2p", "3p", "5p", "6p"],
+                "patient": "C01",
+                "n_samples": n_samples,
+                "n_states": N_STATES,
+            }
+            for profile, n_samples in (("quick", 300), ("standard", 1000), ("paper", 4000))
+        },
+        duration={"quick": "a minute", "standard": "a minute", "paper": "a few minutes"},
+    ),
+    Study(
+        name="ep-scouting",
+        notebook="ep_scouting.ipynb",
+        title="Electrophysiology: how many states (section 3.2.2)",
+        profiles={
+            "quick": {
+                "lead_fields": ["bem"],
+                "mode": "table",
+                "n_patients": 6,
+                "n_states": [10, 50, 120, 300],
+                "n_samples": 300,
+                "n_repeats": 1,
+                "max_runs": 100,
+            },
+            "standard": {
+                "lead_fields": ["bem"],
+                "mode": "table",
+                "n_patients": 8,
+                "n_states": [10, 20, 35, 50, 75, 100, 120, 150, 200, 300, 400, 500],
+                "n_samples": 10_000,
+                "n_repeats": 2,
+                "max_runs": 100,
+            },
+            "paper": {
+                "lead_fields": ["bem"],
+                "mode": "exact",
+                "n_patients": 8,
+                "n_states": list(range(10, 501, 10)),
+                "n_samples": 10_000,
+                "n_repeats": 5,
+                "max_runs": 100,
+            },
+        },
+        duration={"quick": "a minute", "standard": "10 minutes", "paper": "about two hours"},
+    ),
+    Study(
+        name="ep-personalization",
+        notebook="ep_personalization.ipynb",
+        title="Electrophysiology: full personalisation (section 3.2.4)",
+        profiles={
+            "quick": {
+                **_EP,
+                "lead_fields": ["bem"],
+                "mode": "table",
+                "n_patients": 6,
+                "n_samples": 1000,
+                "n_repeats": 1,
+                "methods": EP_METHODS,
+                "n_starts": 5,
+            },
+            "standard": {
+                **_EP,
+                "lead_fields": ["bem", "infinite"],
+                "mode": "table",
+                "n_patients": 75,
+                "n_samples": 10_000,
+                "n_repeats": 1,
+                "methods": EP_METHODS,
+                "n_starts": 20,
+            },
+            "paper": {
+                **_EP,
+                "lead_fields": ["bem", "infinite"],
+                "mode": "exact",
+                "n_patients": 75,
+                "n_samples": 100_000,
+                "n_repeats": 1,
+                "methods": EP_METHODS,
+                "n_starts": 100,
+            },
+        },
+        duration={"quick": "a minute", "standard": "15 minutes", "paper": "most of a day"},
+    ),
+    Study(
+        name="ep-initialization",
+        notebook="ep_initialization.ipynb",
+        title="Electrophysiology: error after the first guess (section 3.2.5)",
+        profiles={
+            profile: {
+                **_EP,
+                "lead_field": "bem",
+                "mode": mode,
+                "n_patients": n_patients,
+                "n_samples": [10**power for power in range(powers)],
+                "n_starts": n_starts,
+            }
+            for profile, mode, n_patients, powers, n_starts in (
+                ("quick", "table", 6, 4, 5),
+                ("standard", "table", 75, 5, 20),
+                ("paper", "exact", 75, 6, 100),
+            )
+        },
+        duration={"quick": "a minute", "standard": "10 minutes", "paper": "half a day"},
+    ),
+    Study(
+        name="ep-convergence",
+        notebook="ep_convergence.ipynb",
+        title="Electrophysiology: how many training samples (section 3.2.6)",
+        profiles={
+            "quick": {
+                **_EP,
+                "lead_fields": ["bem"],
+                "mode": "table",
+                "n_patients": 6,
+                "n_samples": [10, 100, 1000],
+                "n_repeats": 1,
+                "methods": EP_METHODS,
+                "n_starts": 5,
+            },
+            "standard": {
+                **_EP,
+                "lead_fields": ["bem"],
+                "mode": "table",
+                "n_patients": 75,
+                "n_samples": [10, 30, 100, 300, 1000, 3000, 10_000],
+                "n_repeats": 1,
+                "methods": EP_METHODS,
+                "n_starts": 20,
+            },
+            "paper": {
+                **_EP,
+                "lead_fields": ["bem"],
+                "mode": "exact",
+                "n_patients": 75,
+                "n_samples": [10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000],
+                "n_repeats": 5,
+                "methods": EP_METHODS,
+                "n_starts": 100,
+            },
+        },
+        duration={"quick": "a minute", "standard": "15 minutes", "paper": "two days"},
+    ),
+)
+
+#: Studies of the demonstration, each at its quick profile.
+DEMO = ("rosenbrock-grid", "wbc-convergence", "ep-personalization")
+
+
+def find_study(name: str) -> Study:
+    """Study of a name.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    for study in STUDIES:
+        if study.name == name:
+            return study
+    raise ValueError(
+        f"there is no study {name!r}, expected one of {', '.join(s.name for s in STUDIES)}"
+    )
