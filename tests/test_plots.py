@@ -233,7 +233,7 @@ def test_convergence_table_gives_every_method_and_the_best_start(convergence: pd
     found = plots.convergence_table(convergence).set_index(
         ["setup", "method", "samples per patient"]
     )
-    assert len(found) == 2 * (2 * 3 + 5)
+    assert len(found) == 2 * (2 * 3 + len(REFERENCES))
     vito = found.loc[("2p", "vito", "100")]
     assert vito["success [%]"] == 65.0  # 60 and 70
     assert vito["runs, all"] == pytest.approx(0.65 * 10 + 0.35 * 100)

@@ -10,6 +10,8 @@ from vitolab.plots.convergence import (
     restart_curves,
 )
 from vitolab.plots.decisions import action_choice, visits_map
+from vitolab.plots.ecg import ecg_paper
+from vitolab.plots.electrophysiology import ep_table, initialization_boxes, initialization_table
 from vitolab.plots.fit import fit_curves, fit_table, pressure_volume_loops
 from vitolab.plots.grid import (
     grid_error_map,
@@ -21,9 +23,12 @@ from vitolab.plots.grid import (
 )
 from vitolab.plots.learning import candidates, policy_map, state_space, value_convergence
 from vitolab.plots.overview import overview
+from vitolab.plots.quantization import state_map
 from vitolab.plots.scouting import scouting_curves, scouting_table
-from vitolab.plots.style import METHOD_COLORS, layout, save, use
+from vitolab.plots.segments import bullseye
+from vitolab.plots.style import METHOD_COLORS, layout, method_label, save, use
 from vitolab.plots.summary import summarize
+from vitolab.plots.surface import activation_view
 from vitolab.plots.tables import (
     convergence_table,
     reference_table,
@@ -41,9 +46,13 @@ from vitolab.plots.walks import (
 __all__ = [
     "METHOD_COLORS",
     "action_choice",
+    "activation_view",
+    "bullseye",
     "candidates",
     "convergence_curves",
     "convergence_table",
+    "ecg_paper",
+    "ep_table",
     "explored_walks",
     "fit_curves",
     "fit_table",
@@ -53,8 +62,11 @@ __all__ = [
     "grid_success_map",
     "grid_success_maps",
     "grid_table",
+    "initialization_boxes",
+    "initialization_table",
     "layout",
     "learning_panel",
+    "method_label",
     "misfit_history",
     "overview",
     "personalization_paths",
@@ -70,6 +82,7 @@ __all__ = [
     "scouting_table",
     "solvable_table",
     "start_errors",
+    "state_map",
     "state_space",
     "summarize",
     "use",

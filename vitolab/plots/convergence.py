@@ -13,6 +13,7 @@ from vitolab.plots.style import (
     fill,
     layout,
     lighter,
+    method_label,
     panel,
     series,
     series_color,
@@ -115,7 +116,8 @@ def convergence_curves(
     known = set(personalizations["method"])
     references = tuple(name for name in references if name in known)
     setups = order_of(personalizations["setup"].tolist())
-    summary = summarize(personalizations, ["setup", "method", "n_samples", "repeat", "start"])
+    shown = personalizations[personalizations["method"].isin(["vito", *references])]
+    summary = summarize(shown, ["setup", "method", "n_samples", "repeat", "start"])
     highest = float(summary["runs_all"].max()) * 1.08
     size = (3.7, 2.7)
     panels: list[Any] = []
@@ -137,7 +139,7 @@ def convergence_curves(
         panels += [
             panel(
                 reference_deciles(personalizations, name, measure, best=best),
-                title=name if first else "",
+                title=method_label(name) if first else "",
                 xlabel="setup",
                 ylabel=label,
                 size=size,

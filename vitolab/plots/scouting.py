@@ -12,12 +12,14 @@ from vitolab.plots import paper
 from vitolab.plots.style import MARKERS, layout, panel, series, series_color, style
 from vitolab.plots.summary import order_of, over_repeats, summarize
 
+PAPER_STATES = paper.N_STATES | paper.EP_N_STATES
+
 
 def scouting_curves(
     personalizations: pd.DataFrame,
     *,
     method: str = "vito",
-    paper_states: Mapping[str, int] = paper.N_STATES,
+    paper_states: Mapping[str, int] = PAPER_STATES,
     patients: str = "synthetic scouting patients",
 ) -> Any:
     """Success (solid) and mean runs (dashed) against the number of states.
@@ -80,7 +82,7 @@ def scouting_table(
     personalizations: pd.DataFrame,
     *,
     method: str = "vito",
-    paper_states: Mapping[str, int] = paper.N_STATES,
+    paper_states: Mapping[str, int] = PAPER_STATES,
 ) -> pd.DataFrame:
     """Number of states that did best, beside the paper's.
 

@@ -7,6 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vitolab.plots import paper
+from vitolab.plots.style import METHOD_COLORS
 from vitolab.plots.summary import order_of, over_repeats, summarize
 
 FloatArray = NDArray[np.float64]
@@ -62,13 +63,17 @@ def plateau(sizes: FloatArray, success: FloatArray, within: float = PLATEAU_WITH
     return float(sizes[np.flatnonzero(success >= success.max() - within)[0]])
 
 
-def samples_needed(personalizations: pd.DataFrame, *, method: str = "vito") -> pd.DataFrame:
-    """Samples per patient for 80 % success and for the plateau, beside the paper's.
+def samples_needed(
+    personalizations: pd.DataFrame, *, method: str = "vito", target: float = TARGET
+) -> pd.DataFrame:
+    """Samples per patient for a success rate and for the plateau, beside the paper's.
 
     Parameters
     ----------
     personalizations : DataFrame
     method : str
+    target : float
+        Success rate, %.
 
     Returns
     -------
@@ -86,7 +91,7 @@ def samples_needed(personalizations: pd.DataFrame, *, method: str = "vito") -> p
         sizes, success = own["n_samples"].to_numpy(float), own["mean"].to_numpy(float)
         patients = rows.loc[rows["setup"] == setup, "patient"].nunique()
         within = max(PLATEAU_WITHIN, 100.0 / patients + 1e-9)
-        needed, begins = first_reaching(sizes, success), plateau(sizes, success, within)
+        needed, begins = first_reaching(sizes, success, target), plateau(sizes, success, within)
         if len(sizes) < MIN_SIZES:
             level = f"not told by {len(sizes)} sizes"
         else:
@@ -100,8 +105,8 @@ def samples_needed(personalizations: pd.DataFrame, *, method: str = "vito") -> p
             {
                 "setup": setup,
                 "best success [%]": round(success.max(), 1),
-                "samples for 80 %": words,
-                "paper: for 80 %": paper.SAMPLES_FOR_80.get(setup, ""),
+                f"samples for {target:g} %": words,
+                f"paper: for {target:g} %": paper.SAMPLES_FOR.get(target, {}).get(setup, ""),
                 "plateau from": level,
                 "paper: plateau from": f"{known:,}" if known else "",
                 "sizes tested": ", ".join(f"{size:,.0f}" for size in sizes),
@@ -128,7 +133,7 @@ def convergence_table(personalizations: pd.DataFrame) -> pd.DataFrame:
     keys = ["setup", "n_samples", "method"]
     summary = summarize(personalizations, [*keys, "repeat", "start"])
     sums = summarize(personalizations, keys)
-    methods = order_of([*_METHOD_ORDER, *personalizations["method"]])
+    methods = order_of([*METHOD_COLORS, *personalizations["method"]])
     rank = {name: i for i, name in enumerate(methods)}
     sums = sums.assign(rank=sums["method"].map(rank)).sort_values(
         ["setup", "rank", "n_samples"], na_position="last"
@@ -161,23 +166,17 @@ def convergence_table(personalizations: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-_METHOD_ORDER = (
-    "vito",
-    "vito-deterministic",
-    "nelder-mead",
-    "nelder-mead-unweighted",
-    "nelder-mead-wide",
-    "least-squares",
-    "least-squares-multistart",
-)
-
-
 def _paper_says(setup: str, method: str, samples: int) -> str:
     """The paper's number for one row."""
     if setup == "2p" and method == "vito" and samples >= paper.RUNS_2P_FROM:
         return f"{paper.RUNS_2P:.1f} runs"
     if setup == "2p" and method == "nelder-mead":
         return f"{paper.RUNS_2P_SIMPLEX} runs, best start"
+    if setup in paper.EP_SETUPS and method == "vito" and samples in paper.EP_RUNS:
+        return f"{paper.EP_RUNS[samples]} runs"
+    if setup in paper.EP_SETUPS and not samples and method in paper.EP_METHODS:
+        known = paper.EP_METHODS[method]
+        return f"{known.success:g} %, {known.runs} runs, best start"
     return ""
 
 
@@ -216,6 +215,7 @@ def reference_table(
         best = summarize(vito[vito["n_samples"] == largest], ["setup"]).iloc[0]
         gain = paper.SUCCESS_GAIN.get(setup)
         faster = paper.SPEED_UP.get(setup)
+        equal = "equal or better" if setup in paper.SPEED_UP else ""
         table.append(
             {
                 "setup": setup,
@@ -236,7 +236,7 @@ def reference_table(
                     f"{best['success'] - own['success'].mean():+.1f} / "
                     f"{best['success'] - own['success'].max():+.1f}"
                 ),
-                "paper: points": f"up to +{gain:g}" if gain else "equal or better",
+                "paper: points": f"up to +{gain:g}" if gain else equal,
                 "patients": "synthetic",
             }
         )
