@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import subprocess
 import sys
@@ -58,7 +59,7 @@ def test_the_module_is_the_command() -> None:
         (["run", "tour", "--seed", "x"], "Invalid value for '--seed'"),
         (["run", "tour", "-p", "n"], "parameter 'n': expected name=value"),
         (["no"], "No such command 'no'"),
-        (["personalize", "heart"], "model is 'heart', expected one of circulation, electrophysiology"),
+        (["personalize", "heart"], "model is 'heart', expected one of circulation"),
     ],
 )
 def test_refused_input_is_one_sentence_and_exit_status_2(
@@ -188,6 +189,33 @@ def test_a_template_can_be_personalised(
     assert call("personalize", "circulation", *options, *more) == 0
     assert [patient.name for patient in seen["train_on"]] == ["example 1", "example 2"]
     assert (seen["out"], capsys.readouterr().out) == (out, f"{out}\n")
+
+
+def test_an_ecg_and_a_mesh_can_be_personalised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whole way with few samples: the file trains on itself; a mesh lies beside the file."""
+    from vitolab.models.electrophysiology import PRESETS, generate_anatomy, save_anatomy
+
+    monkeypatch.setenv("VITOLAB_CACHE", str(tmp_path / "cache"))
+    save_anatomy(generate_anatomy(PRESETS["hypertrophic"], 6.0), tmp_path / "heart.vtu")
+    assert call("personalize", "electrophysiology", "--template") == 0
+    head = capsys.readouterr().out.splitlines()[0]
+    assert head == "patient,qrs_duration [ms],electrical_axis [°],anatomy"
+    rows = ["A,90,30,", "B,100,20,heart.vtu", "C,110,10,normal"]
+    (tmp_path / "ecg.csv").write_text("\n".join([head, *rows]), encoding="utf-8")
+    options = ["--patients", tmp_path / "ecg.csv", "--train-on", tmp_path / "ecg.csv"]
+    options += ["--results", tmp_path, "--n-samples", "100", "--jobs", "1"]
+    assert call("personalize", "electrophysiology", *options) == 0
+    fitted = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert [row["anatomy"] for row in fitted] == ["normal", "heart.vtu", "normal"]
+    assert all(200 <= float(row["v_myo [mm/s]"]) <= 1000 for row in fitted)
+    assert all(int(row["n_runs"]) <= 100 for row in fitted)
+
+    (tmp_path / "ecg.csv").write_text(f"{head}\nA,90,30,none.vtu", encoding="utf-8")
+    assert call("personalize", "electrophysiology", *options) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "ecg.csv: patient 'A': anatomy is " in line
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vitolab.patients import RANGES, InputError, read_patients, template
+from vitolab.patients import RANGES, InputError, PatientTable, read_patients, template
 from vitolab.problem import FloatArray, Objective, Parameter, Patient, Problem
 
 HEADER = "patient,heart_rate [1/min],lv_edv [mL],lv_esv [mL],aortic_mean [mmHg]"
@@ -314,6 +314,12 @@ def circulation(setup: str) -> Problem:
     return circulation.problem(setup)
 
 
+def electrophysiology() -> Problem:
+    from vitolab.models import electrophysiology
+
+    return electrophysiology.problem()
+
+
 def test_template_of_any_problem_is_accepted(write):
     table = read_patients(write(template(PROBLEM)), PROBLEM)
     assert [patient.name for patient in table.patients] == ["example 1", "example 2"]
@@ -328,8 +334,9 @@ def test_template_of_each_setup_is_accepted(write, setup):
         assert np.isfinite(problem.simulate(problem.default[np.newaxis], patient)).all()
 
 
-def test_ranges_name_quantities_of_the_built_in_model_in_its_units():
-    units = {o.name: o.unit for o in circulation("6p").objectives} | {"heart_rate": "1/min"}
+def test_ranges_name_quantities_of_the_built_in_models_in_their_units():
+    objectives = (*circulation("6p").objectives, *electrophysiology().objectives)
+    units = {o.name: o.unit for o in objectives} | {"heart_rate": "1/min"}
     assert {name: unit for name, (_, _, unit) in RANGES.items()} == units
 
 
@@ -356,3 +363,32 @@ def test_template_is_plain_csv_with_one_header_and_two_rows():
     rows = list(csv.reader(io.StringIO(template(PROBLEM))))
     assert rows[0] == HEADER.split(",")
     assert [len(row) for row in rows] == [5, 5, 5]
+
+
+# --- texts, which the model of the heart needs ---------------------------------------------------
+
+TEXTS = {"anatomy": "normal"}
+
+
+def read_ecg(path: Path) -> PatientTable:
+    return read_patients(path, electrophysiology(), data={}, texts=TEXTS)
+
+
+def test_a_text_that_is_absent_is_the_stated_one_and_is_told(write):
+    head = "patient,qrs_duration [ms],electrical_axis [deg]"
+    rows = ["a,100,20,,left", "b,120,270,hearts/b.vtu,right"]
+    found = read_ecg(write("\n".join([f"{head},anatomy,side", *rows])))
+    assert [p.data["anatomy"] for p in found.patients] == ["normal", "hearts/b.vtu"]
+    assert found.extra.loc["a"].to_dict() == {"anatomy": "normal", "side": "left"}
+    without = read_ecg(write(f"{head}\na,100,20"))
+    assert without.patients[0].data["anatomy"] == "normal"
+    assert without.extra["anatomy"].tolist() == ["normal"]
+
+
+def test_an_axis_beyond_half_a_turn_is_the_same_axis(write):
+    """Machines count from -90 to 270."""
+    problem = electrophysiology()
+    head = "patient,qrs_duration [ms],electrical_axis [°]"
+    found = read_ecg(write(f"{head}\na,100,270\nb,100,-90")).patients
+    c = problem.misfit(*(problem.measured(patient) for patient in found))
+    assert np.abs(c).max() == 0.0

@@ -15,6 +15,7 @@ import pytest
 from bokeh.core.validation import check_integrity
 
 from vitolab import plots
+from vitolab.models.electrophysiology.anatomy import boundary
 from vitolab.models.electrophysiology.leadfield import LEADS, orient
 from vitolab.plots import ecg, electrophysiology, paper, quantization, segments, surface
 from vitolab.problem import Objective
@@ -212,7 +213,7 @@ def test_segment_without_nodes_has_no_value():
 
 def test_outer_triangles_enclose_the_volume(ball: dict[str, np.ndarray]):
     nodes, tets = ball["nodes"], ball["tets"]
-    triangles = surface.outer_triangles(tets)
+    triangles = boundary(tets)
     assert len(triangles) == len(ball["faces"])  # none of the inner ones
     volume = np.linalg.det(nodes[tets[:, 1:]] - nodes[tets[:, :1]]).sum() / 6
     assert volume > 0
@@ -222,7 +223,7 @@ def test_outer_triangles_enclose_the_volume(ball: dict[str, np.ndarray]):
 def test_surface_shows_values_where_they_are(ball: dict[str, np.ndarray]):
     pixels = np.linspace(-35.0, 35.0, 141)
     value, light = surface.drawn_surface(
-        ball["nodes"], surface.outer_triangles(ball["tets"]), ball["tau"], pixels, pixels
+        ball["nodes"], boundary(ball["tets"]), ball["tau"], pixels, pixels
     )
     u, v = np.meshgrid(pixels, pixels)
     shown = np.isfinite(value)
@@ -241,7 +242,7 @@ def test_what_is_nearer_hides_what_is_farther():
     order = np.array([(0, 1, 2, 3), (4, 5, 6, 7)])
     values = np.repeat([1.0, 2.0], 4)
     for tets in (order, order[::-1]):
-        triangles = surface.outer_triangles(tets)
+        triangles = boundary(tets)
         image, _ = surface.drawn_surface(nodes, triangles, values, np.arange(5.0), np.arange(5.0))
         assert image[1, 1] == pytest.approx(2.0)
 

@@ -9,6 +9,7 @@ import holoviews as hv
 import numpy as np
 from numpy.typing import NDArray
 
+from vitolab.models.electrophysiology.anatomy import boundary
 from vitolab.plots.style import TIMES, layout, panel, style
 
 FloatArray = NDArray[np.float64]
@@ -41,26 +42,6 @@ VIEWS = {
     "RV side": View((-1, 0, 0), "anterior (−y)", "apex to base"),
     "LV side": View((1, 0, 0), "inferior (+y)", "apex to base"),
 }
-
-
-def outer_triangles(tets: IntArray) -> IntArray:
-    """Triangles that belong to one tetrahedron only, counter-clockwise seen from outside.
-
-    Parameters
-    ----------
-    tets : ndarray of int, shape (m, 4)
-        Positively oriented.
-
-    Returns
-    -------
-    ndarray of int, shape (t, 3)
-    """
-    faces = tets[:, [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)]].reshape(-1, 3)
-    _, where, count = np.unique(
-        np.sort(faces, axis=1), axis=0, return_index=True, return_counts=True
-    )
-    outer: IntArray = faces[where[count == 1]]
-    return outer
 
 
 def activation_view(
@@ -107,7 +88,7 @@ def activation_view(
     unknown = [name for name in views if name not in VIEWS]
     if unknown:
         raise ValueError(f"view is {unknown[0]!r}, expected one of {', '.join(VIEWS)}")
-    triangles = outer_triangles(tets)
+    triangles = boundary(tets)
     used = np.unique(triangles)
     seen = {name: nodes @ _axes(VIEWS[name]).T for name in views}
     ends = [(s[used, :2].min(axis=0), s[used, :2].max(axis=0)) for s in seen.values()]
