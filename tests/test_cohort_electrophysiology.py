@@ -38,7 +38,7 @@ def test_measurements_are_rounded_as_read_and_of_living_patients():
             patient.measurements[name] for name in ("qrs_duration", "electrical_axis")
         )
         assert duration % 2 == 0
-        assert 40 <= duration <= 280
+        assert 40 <= duration <= 300
         assert axis == int(axis)
         assert -180 < axis <= 180
 

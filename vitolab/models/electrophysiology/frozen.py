@@ -15,7 +15,7 @@ from vitolab.models.electrophysiology.hearts import NUMBERS
 from vitolab.models.frozen import Cohort, read_checked
 from vitolab.problem import Patient
 
-CHECKSUM = ""
+CHECKSUM = "96285f2aaacc01f307baa0f845788615b647ed9fdf08e883758b2fb1fdb1d69b"
 
 
 def cohort() -> Cohort:

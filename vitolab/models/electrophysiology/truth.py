@@ -11,7 +11,7 @@ from pathlib import Path
 from vitolab.models.electrophysiology.model import PARAMETERS
 from vitolab.models.frozen import read_checked
 
-CHECKSUM = ""
+CHECKSUM = "e14819e88bb55518288e5769e3e75d6fadd1c513c9a058bd75e6dc4600de367f"
 
 
 def rows() -> list[dict[str, str]]:
