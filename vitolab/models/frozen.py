@@ -38,6 +38,18 @@ class Cohort:
             raise ValueError(f"{n} patients, expected 1 to {len(self.evaluation)}")
         return self.evaluation[:n]
 
+    def spread(self, n: int) -> list[Patient]:
+        """Give `n` evaluation patients, evenly spaced over the cohort.
+
+        Raises
+        ------
+        ValueError
+            If there are not so many.
+        """
+        self.first(n)
+        last = len(self.evaluation) - 1
+        return [self.evaluation[round(i * last / max(n - 1, 1))] for i in range(n)]
+
     def named(self, name: str) -> Patient:
         """Give the evaluation patient of a name.
 
