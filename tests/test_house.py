@@ -20,6 +20,7 @@ import pytest
 import yaml
 
 import vitolab
+from vitolab.sizes import STUDIES
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -163,8 +164,8 @@ print(vitolab.__file__)
 """
     printed = python(code, cwd=tmp_path, path=wheel)
     assert printed.splitlines()[-1] == str(wheel / "vitolab" / "__init__.py")
-    for name in ("tour", "rosenbrock-grid", "wbc-scouting", "wbc-convergence", "wbc-fit"):
-        assert name in printed
+    for study in STUDIES:
+        assert study.name in printed
 
 
 # --- imports -----------------------------------------------------------------------------

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from vitolab.initialization import Initializer
     from vitolab.mdp import MDP, Policy
     from vitolab.problem import Objective, Parameter, Patient, Problem
-    from vitolab.reference import LeastSquares, NelderMead
+    from vitolab.reference import BobyqaCascade, BobyqaSimple, LeastSquares, NelderMead
     from vitolab.states import StateSpace
     from vitolab.store import Run
     from vitolab.trajectories import Fit, StopReason, Trajectories
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MDP",
+    "BobyqaCascade",
+    "BobyqaSimple",
     "Fit",
     "Initializer",
     "LeastSquares",
@@ -92,6 +94,8 @@ _HOMES = {
     "Initializer": "initialization",
     "Vito": "agent",
     "NelderMead": "reference",
+    "BobyqaCascade": "reference",
+    "BobyqaSimple": "reference",
     "LeastSquares": "reference",
     "leave_one_out": "validation",
     "Run": "store",

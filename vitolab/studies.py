@@ -148,12 +148,18 @@ def demo(results: Path | str = Path("results")) -> list[RunInfo]:
         stored = Run.load(info.path)
         print(f"\n{find_study(info.study).title}")
         print(_table(standing(stored.personalizations)))
+        if "solvable" in stored.patients:
+            for setup, own in stored.patients.groupby("setup", sort=False):
+                print(
+                    f"{setup}: {own['solvable'].sum()} of {len(own)} patients have a solution, as "
+                    "far as a grid over the domain tells"
+                )
     print(
         "\nThe functions and patients are synthetic: they show that the method works, not what it "
         "does for a real patient.\nRuns are forward runs of the model, each one counted; n is the "
-        "number of personalisations, for references\nof the circulation model patients times "
+        "number of personalisations, for references\nof the clinical models patients times "
         "random starts. Of several training sizes the largest is shown. This is\nthe quick size: "
-        "12 patients, 300 training samples each. `--profile standard` trains with up to 4,000.\n"
+        "few patients to learn from, few samples of each. `--profile standard` takes all.\n"
     )
     for info in infos:
         print(f"{info.study}: {info.path}")
