@@ -366,7 +366,9 @@ def test_the_demonstration_prints_a_table_and_where_the_results_are(
         return RunInfo(path, study.name, "complete")
 
     def load(path: Path) -> Any:
-        return type("Stored", (), {"personalizations": pd.read_parquet(path / TABLE)})
+        patients = pd.DataFrame({"setup": ["2p", "2p"], "solvable": [True, False]})
+        tables = {"personalizations": pd.read_parquet(path / TABLE), "patients": patients}
+        return type("Stored", (), tables)
 
     monkeypatch.setattr(studies, "run", quickly)
     monkeypatch.setattr(studies.Run, "load", load)
@@ -377,6 +379,7 @@ def test_the_demonstration_prints_a_table_and_where_the_results_are(
     assert ["2p", "vito", "100.0", "%", "4.0", "4.0", "2"] in lines
     assert ["2p", "nelder-mead", "50.0", "%", "65.0", "30.0", "2"] in lines
     assert ["3p", "vito", "0.0", "%", "150.0", "-", "1"] in lines
+    assert "2p: 1 of 2 patients have a solution" in said
     assert "patients are synthetic" in said
     assert all(f"{info.study}: {info.path}" in said for info in infos)
 
