@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import holoviews as hv
@@ -94,6 +95,7 @@ def convergence_curves(
     personalizations: pd.DataFrame,
     *,
     references: tuple[str, ...] = ("nelder-mead", "least-squares-multistart"),
+    solvable: pd.DataFrame | None = None,
     patients: str = "synthetic patients",
 ) -> Any:
     """Success and mean runs against samples per patient, beside the reference methods.
@@ -103,6 +105,9 @@ def convergence_curves(
     personalizations : DataFrame
     references : tuple of str
         Methods for the panels on the right.
+    solvable : DataFrame, optional
+        Columns ``setup`` and ``solvable``, one row per patient: the dotted lines are the share
+        of patients that have a solution.
     patients : str
         Who was personalised, for the title.
 
@@ -123,9 +128,10 @@ def convergence_curves(
     panels: list[Any] = []
     for (measure, label, limits, best), top in ((SUCCESS, 103.0), (RUNS, highest)):
         first = measure == "success"
+        ceilings = _ceilings(setups, solvable) if first else []
         panels.append(
             panel(
-                hv.Overlay(_learning(personalizations, "vito", measure)),
+                hv.Overlay([*_learning(personalizations, "vito", measure), *ceilings]),
                 title="Vito" if first else "",
                 xlabel=SAMPLES,
                 ylabel=label,
@@ -138,7 +144,9 @@ def convergence_curves(
         )
         panels += [
             panel(
-                reference_deciles(personalizations, name, measure, best=best),
+                hv.Overlay(
+                    [*reference_deciles(personalizations, name, measure, best=best), *ceilings]
+                ),
                 title=method_label(name) if first else "",
                 xlabel="setup",
                 ylabel=label,
@@ -153,9 +161,26 @@ def convergence_curves(
     return layout(
         panels,
         columns=1 + len(references),
-        title=_title(personalizations, patients),
+        title=_title(personalizations, patients)
+        + ("" if solvable is None else "; dotted: share with a solution"),
         size=size,
     )
+
+
+def _ceilings(setups: Sequence[str], solvable: pd.DataFrame | None) -> list[Any]:
+    """Draw the share of patients that have a solution, in percent, for each setup."""
+    if solvable is None:
+        return []
+    share = 100.0 * solvable.groupby("setup")["solvable"].mean()
+    return [
+        style(
+            hv.HLine(share[setup]),
+            color=series_color(position),
+            line_width=1.3,
+            line_dash="dotted",
+        )
+        for position, setup in enumerate(setups)
+    ]
 
 
 def _title(personalizations: pd.DataFrame, patients: str) -> str:
