@@ -196,6 +196,7 @@ def test_an_ecg_and_a_mesh_can_be_personalised(
 ) -> None:
     """Whole way with few samples: the file trains on itself; a mesh lies beside the file."""
     from vitolab.models.electrophysiology import PRESETS, generate_anatomy, save_anatomy
+    from vitolab.store import list_runs
 
     monkeypatch.setenv("VITOLAB_CACHE", str(tmp_path / "cache"))
     save_anatomy(generate_anatomy(PRESETS["hypertrophic"], 6.0), tmp_path / "heart.vtu")
@@ -212,10 +213,42 @@ def test_an_ecg_and_a_mesh_can_be_personalised(
     assert all(200 <= float(row["v_myo [mm/s]"]) <= 1000 for row in fitted)
     assert all(int(row["n_runs"]) <= 100 for row in fitted)
 
+    save_anatomy(generate_anatomy(PRESETS["normal"], 6.0), tmp_path / "heart.vtu")
+    assert call("personalize", "electrophysiology", *options) == 0
+    again = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    runs = [run for run in list_runs(tmp_path) if run.study == "personalize"]
+    assert len(runs) == 2  # another mesh in the same place is another run
+    assert again[1] != fitted[1]
+
+    monkeypatch.setenv("VITOLAB_CACHE", str(tmp_path / "other"))
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "meshio", None)
+        assert call("personalize", "electrophysiology", *options) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "ecg.csv: patient 'B': reading and writing meshes needs meshio: pip install" in line
+
     (tmp_path / "ecg.csv").write_text(f"{head}\nA,90,30,none.vtu", encoding="utf-8")
     assert call("personalize", "electrophysiology", *options) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "ecg.csv: patient 'A': anatomy is " in line
+
+
+def test_only_the_hearts_of_the_setup_asked_for_are_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from vitolab.catalogue import find_model
+    from vitolab.models import electrophysiology
+    from vitolab.patients import read_patients
+
+    asked: list[Any] = []
+    monkeypatch.setattr(electrophysiology, "prepare", lambda *arguments: asked.extend(arguments))
+    chosen = find_model("electrophysiology")
+    head = "patient,qrs_duration [ms],electrical_axis [°],anatomy"
+    (tmp_path / "ecg.csv").write_text(f"{head}\nA,90,30,dilated", encoding="utf-8")
+    problem = chosen.problem("infinite")
+    table = read_patients(tmp_path / "ecg.csv", problem, data={}, texts=chosen.texts)
+    chosen.checked(table, "infinite", 3)
+    assert asked == [table.patients, ["infinite"], 3]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections import Counter
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from vitolab.models import electrophysiology
 from vitolab.models.electrophysiology import frozen, generate, truth
-from vitolab.models.electrophysiology.shapes import Shape
+from vitolab.problem import Patient
 
 FOLDER = Path(frozen.__file__).parent
 
@@ -66,14 +67,44 @@ def test_a_changed_file_is_refused(
         (frozen.cohort if module is frozen else truth.truth)()
 
 
-def test_a_patient_is_made_again_to_the_digit():
-    """One of the 83, the smallest heart: fibres, scar, mesh, torso, noise and all."""
-    rows = [line.split(",") for line in (FOLDER / "cohort.csv").read_text().splitlines()]
-    radius = rows[0].index("lv_radius")
-    smallest = min(rows[1:], key=lambda row: float(row[radius]))
-    group, _, block = truth.groups()[smallest[0]].partition(", ")
-    measured, _ = generate.make(generate.SEED, smallest[0], group, block or "none")
-    assert measured == smallest[2:]
+def test_a_patient_is_made_again():
+    """One of the 83, the smallest heart: fibres, scar, mesh, torso, noise and all.
+
+    Other machines round otherwise: measurements may differ by the step they are read in, all else
+    by the last digit that is kept.
+    """
+    with (FOLDER / "cohort.csv").open(encoding="utf-8") as file:
+        kept = min(csv.DictReader(file), key=lambda row: float(row["lv_radius"]))
+    name = kept["patient"]
+    group, _, block = truth.groups()[name].partition(", ")
+    measured, _ = generate.make(generate.SEED, name, group, block or "none")
+    again = dict(zip(list(kept)[2:], measured, strict=True))
+    step = {"qrs_duration": generate.DURATION_STEP, "electrical_axis": generate.AXIS_STEP}
+    for column, text in again.items():
+        if column in ("anatomy", "mesh_seed"):
+            assert text == kept[column]
+        else:
+            digits = len(kept[column].partition(".")[2])
+            within = 1.001 * step.get(column, 10.0**-digits)
+            assert float(text) == pytest.approx(float(kept[column]), abs=within, rel=0.0), column
+
+
+def test_the_mesh_seed_moves_the_features_by_less_than_half_their_tolerances(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """SD over four meshes of one shape, at three points of the domain; no bound for all of it.
+
+    Over twelve meshes it is 0.1, 0.8 and 1.9 ms, and 0.9, 3.0 and 1.1 degrees.
+    """
+    monkeypatch.setenv("VITOLAB_CACHE", str(tmp_path))
+    problem = electrophysiology.problem()
+    x = np.array([(500.0, 2000.0, 2000.0), (500.0, 500.0, 3000.0), (500.0, 3000.0, 500.0)])
+    data = {"anatomy": "normal", "spacing": 3.6}
+    y = [
+        problem.simulate(x, Patient("normal", {}, {**data, "mesh_seed": seed})) for seed in range(4)
+    ]
+    spread = np.std(y, axis=0, ddof=1)
+    assert np.all(spread < problem.tolerance / 2.0), spread
 
 
 def test_the_personalised_anatomy_is_not_the_true_one():
@@ -84,6 +115,5 @@ def test_the_personalised_anatomy_is_not_the_true_one():
     for patient in cohort.scouting + cohort.evaluation:
         row = true[patient.name]
         assert patient.data["bump"] == 0.0
-        assert Shape(**{name: patient.data[name] for name in ("lv_radius", "lv_wall")})
         for name in ("lv_radius", "lv_length", "lv_wall", "rv_radius_x", "rv_radius_y", "rv_wall"):
             assert patient.data[name] != float(row[name])

@@ -11,7 +11,7 @@ import pytest
 
 from vitolab import personalization
 from vitolab.patients import InputError, PatientTable, read_patients
-from vitolab.personalization import personalize_file, training_overlap
+from vitolab.personalization import fit_table, personalize_file, training_overlap
 from vitolab.problem import Patient, Problem
 from vitolab.store import latest, list_runs
 
@@ -151,6 +151,46 @@ def test_the_same_patient_is_recognised_by_name_or_by_what_was_measured(
     ]
     found = training_overlap(linear_problem, patient, [*doubles, *strangers, other])
     assert found == (patient.name, "converted")
+
+
+def _angular(linear_problem: Problem) -> Problem:
+    """The linear problem with an angle for its second output."""
+    u, w = linear_problem.objectives
+    return dataclasses.replace(
+        linear_problem, objectives=(u, dataclasses.replace(w, unit="°", kind="angle"))
+    )
+
+
+@pytest.mark.parametrize(("one", "other"), [(-185.0, 175.0), (270.0, -90.0), (0.0, 360.0)])
+def test_an_angle_a_whole_turn_apart_is_the_same_measurement(linear_problem, one, other):
+    problem = _angular(linear_problem)
+    patient, double, stranger = (
+        Patient(name, {"u": 1.0, "w": w}, {"offset": 0.0})
+        for name, w in (("P", one), ("double", other), ("stranger", other + 1e-3))
+    )
+    assert training_overlap(problem, patient, [double, stranger]) == ("double",)
+
+
+@pytest.mark.parametrize(
+    ("measured", "misfit", "modelled"),
+    [(175.0, 8.0, -177.0), (270.0, -5.0, -95.0), (-175.0, -5.0, 180.0), (20.0, 3.0, 23.0)],
+)
+def test_a_modelled_angle_is_told_within_half_a_turn(
+    linear_problem, tmp_path, measured, misfit, modelled
+):
+    problem = _angular(linear_problem)
+    patient = Patient("P", {"u": 1.0, "w": measured}, {"offset": 0.0})
+    extra = pd.DataFrame(index=["P"])
+    table = PatientTable(tmp_path / "c.csv", [patient], [], extra)
+    outcome = {
+        **{"patient": "P", "method": "vito", "solved": False, "n_runs": 1, "n_restarts": 0},
+        **{"training": "", "stop_reason": "budget", "x:a": 0.0, "x:b": 0.0},
+        **{"misfit:u": 0.5, "misfit:w": misfit},
+    }
+    (row,) = fit_table(problem, table, pd.DataFrame([outcome]), ("vito",)).to_dict("records")
+    assert row["w_measured [°]"] == measured
+    assert row["w_modelled [°]"] == pytest.approx(modelled)
+    assert row["u_modelled [mL]"] == pytest.approx(1.5)
 
 
 def test_a_file_with_one_patient_cannot_train_on_itself(run, linear_patients):

@@ -58,3 +58,44 @@ def test_a_killed_study_goes_on_and_ends_in_the_same_bytes(tmp_path):
     assert (one.status, other.status) == ("complete", "complete")
     for name in TABLES:
         assert (one.path / name).read_bytes() == (other.path / name).read_bytes(), name
+
+
+ECG = """patient,qrs_duration [ms],electrical_axis [°],anatomy
+A,90,30,normal
+B,100,20,hypertrophic
+C,110,10,dilated
+"""
+
+
+@pytest.mark.timeout(600)
+def test_hearts_built_anew_and_another_number_of_workers_and_threads_change_no_byte(tmp_path):
+    """A file of ECGs that trains on itself, killed and gone on with against an empty cache."""
+    file = tmp_path / "ecg.csv"
+    file.write_text(ECG, encoding="utf-8")
+
+    def start(results: Path, jobs: str, cache: str) -> subprocess.Popen[bytes]:
+        arguments = ["personalize", "electrophysiology", "--n-samples", "100", "--jobs", jobs]
+        paths = ["--patients", str(file), "--train-on", str(file), "--results", str(results)]
+        apart = {"VITOLAB_CACHE": str(tmp_path / cache), "OPENBLAS_NUM_THREADS": jobs}
+        return subprocess.Popen(
+            [sys.executable, "-m", "vitolab", *arguments, *paths],
+            env=environment() | apart,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert start(whole, "1", "one").wait() == 0
+    process = start(killed, "1", "one")
+    while not list(killed.glob("personalize/*/parts/*.parquet")):
+        assert process.poll() is None
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert start(killed, "2", "two").wait() == 0
+    (one,), (other,) = (
+        [run for run in list_runs(results) if run.study == "personalize"]
+        for results in (whole, killed)
+    )
+    for name in TABLES:
+        assert (one.path / name).read_bytes() == (other.path / name).read_bytes(), name

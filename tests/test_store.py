@@ -246,3 +246,12 @@ def test_the_version_of_the_code_changes_with_what_computes_only(
         (tmp_path / name).write_text("changed")
         seen.add(code_version())
     assert len(seen) == 4
+
+
+@pytest.mark.parametrize("library", ["numpy", "scipy", "numba", "scikit-learn", "nlopt"])
+def test_version_changes_with_the_libraries(library: str, monkeypatch: pytest.MonkeyPatch):
+    before, versions = code_version(), store.metadata.version
+    monkeypatch.setattr(
+        store.metadata, "version", lambda name: "0" if name == library else versions(name)
+    )
+    assert code_version() != before

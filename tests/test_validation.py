@@ -6,6 +6,7 @@ from joblib import parallel_config
 from vitolab import tables, validation
 from vitolab.agent import Vito
 from vitolab.exploration import explore
+from vitolab.problem import Patient
 
 
 class Memory:
@@ -119,6 +120,25 @@ def test_nothing_of_the_held_out_patient_is_learned_from(
     assert learned == [names - {p.name} for p in patients]
 
 
+def test_the_start_of_a_patient_does_not_depend_on_its_own_walks(linear_problem, linear_patients):
+    def starts(patients):
+        run = Memory()
+        validation.initial_errors(
+            run, {"p": linear_problem}, patients, n_states={"p": [10]}, n_samples={"p": [100]}
+        )
+        return run.tables()[0].set_index("patient")[["x:a", "x:b"]].sort_index()
+
+    patients = linear_patients[:4]
+    before, others_differ = starts(patients), 0
+    for i, held_out in enumerate(patients):
+        # measured alike, but its model answers otherwise wherever it is explored
+        changed = Patient(held_out.name, held_out.measurements, {"offset": 3.0})
+        differs = (before != starts([*patients[:i], changed, *patients[i + 1 :]])).any(axis=1)
+        assert not differs[held_out.name]
+        others_differ += differs.sum()
+    assert others_differ > len(patients)
+
+
 def test_one_patient_cannot_be_left_out(linear_problem, linear_patients):
     with pytest.raises(ValueError, match="1 patients, expected at least 2"):
         validation.leave_one_out(
@@ -214,22 +234,31 @@ def test_data_driven_starts_are_the_first_runs_of_vito(linear_problem, linear_pa
         np.testing.assert_allclose(known[a], first.loc[known.index, b], atol=1e-9)
 
 
-def test_fixed_starts_are_those_of_the_references(linear_problem, linear_patients):
+def test_fixed_points_are_first_runs_of_the_references(linear_problem, linear_patients):
     problems, patients = {"linear": linear_problem}, linear_patients[:3]
-    starts = validation.reference_starts(linear_problem, 4, seed=5)
+    starts = validation.reference_starts(linear_problem, 2, seed=5)
     fixed, references = Memory(), Memory()
-    validation.fixed_errors(fixed, problems, patients, starts, seed=5)
+    named = {"fixed": starts[1], "fixed-default": starts[0]}
+    validation.fixed_errors(fixed, problems, patients, named, seed=5)
     validation.reference_runs(
-        references, problems, patients, methods=["least-squares"], n_starts=4, max_runs=1, seed=5
+        references, problems, patients, methods=["least-squares"], n_starts=2, max_runs=1, seed=5
     )
+    table, expected = fixed.tables()[0], references.tables()[0]
+    assert table.start.isna().all()
+    expected["method"] = expected.start.map({1: "fixed", 0: "fixed-default"})
     table, expected = (
-        run.tables()[0].sort_values(["patient", "start"], ignore_index=True)
-        for run in (fixed, references)
+        rows.drop(columns="start").sort_values(["patient", "method"], ignore_index=True)
+        for rows in (table, expected)
     )
-    assert set(table.pop("method")) == {"fixed"}
-    expected.pop("method")
     pd.testing.assert_frame_equal(table, expected)
-    np.testing.assert_allclose(table[["x:a", "x:b"]][:4], starts)
+    np.testing.assert_allclose(table[["x:a", "x:b"]][:2], starts[::-1])
+
+
+def test_a_fixed_point_of_another_problem_is_refused(linear_problem, linear_patients):
+    with pytest.raises(ValueError, match=r"start 'fixed' has shape \(3,\), expected \(2,\)"):
+        validation.fixed_errors(
+            Memory(), {"linear": linear_problem}, linear_patients, {"fixed": np.zeros(3)}
+        )
 
 
 def test_runs_allowed_are_kept_and_are_part_of_the_key(linear_problem, linear_patients):

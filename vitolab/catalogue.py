@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from vitolab.patients import PatientTable
     from vitolab.problem import Patient, Problem
 
 
-class Model(ABC):
+def _unchecked(table: PatientTable, setup: str, n_jobs: int) -> PatientTable:
+    """Take the patients of a file as they are."""
+    return table
+
+
+@dataclass(frozen=True)
+class Model:
     """A model whose patients can come from a file.
 
     Attributes
@@ -22,108 +27,100 @@ class Model(ABC):
         Setups, and the number of representative states that the paper took for each.
     setup : str
         The one that is taken unless another is asked for.
+    problem : callable
+        ``problem(setup)``: the problem of a setup; a ValueError if there is no such setup.
+    training : callable
+        ``training()``: the synthetic patients to learn from.
     max_runs : int or None
         Forward runs allowed per patient; None for 50 per parameter.
     data : mapping of str to str
         Name and unit of the numbers that it needs to know of a patient.
     texts : mapping of str to str
         Name of the texts that it needs to know, and what stands for an absent one.
+    checked : callable
+        ``checked(table, setup, n_jobs)``: the patients of a file, after what only the model can
+        check; an InputError of one sentence that names file and patient.
     """
 
-    name: ClassVar[str]
-    n_states: ClassVar[Mapping[str, int]]
-    setup: ClassVar[str]
-    max_runs: ClassVar[int | None] = None
-    data: ClassVar[Mapping[str, str]] = {}
-    texts: ClassVar[Mapping[str, str]] = {}
-
-    @abstractmethod
-    def problem(self, setup: str) -> Problem:
-        """Problem of a setup.
-
-        Raises
-        ------
-        ValueError
-            If there is no such setup.
-        """
-
-    @abstractmethod
-    def training(self) -> list[Patient]:
-        """Give the synthetic patients to learn from."""
-
-    def checked(self, table: PatientTable) -> PatientTable:
-        """Check what only the model can check of the patients of a file.
-
-        Raises
-        ------
-        InputError
-            With one sentence that names file and patient.
-        """
-        return table
+    name: str
+    n_states: Mapping[str, int]
+    setup: str
+    problem: Callable[[str], Problem]
+    training: Callable[[], list[Patient]]
+    max_runs: int | None = None
+    data: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+    checked: Callable[[PatientTable, str, int], PatientTable] = _unchecked
 
 
-class Circulation(Model):
-    """Whole-body circulation."""
+def _circulation(setup: str) -> Problem:
+    from vitolab.models import circulation
 
-    name = "circulation"
-    n_states: ClassVar[Mapping[str, int]] = {"2p": 70, "3p": 150, "5p": 400, "6p": 600}
-    setup = "6p"
-    data: ClassVar[Mapping[str, str]] = {"heart_rate": "1/min"}
-
-    def problem(self, setup: str) -> Problem:
-        """Problem of 2, 3, 5 or 6 parameters."""
-        from vitolab.models import circulation
-
-        return circulation.problem(setup)
-
-    def training(self) -> list[Patient]:
-        """Give the 48 evaluation patients of the cohort."""
-        from vitolab.models import circulation
-
-        return circulation.cohort().evaluation
+    return circulation.problem(setup)
 
 
-class Electrophysiology(Model):
-    """Cardiac electrophysiology."""
+def _circulation_training() -> list[Patient]:
+    from vitolab.models import circulation
 
-    name = "electrophysiology"
-    n_states: ClassVar[Mapping[str, int]] = {"bem": 120, "infinite": 120}
-    setup = "bem"
-    max_runs = 100
-    texts: ClassVar[Mapping[str, str]] = {"anatomy": "normal"}
-
-    def problem(self, setup: str) -> Problem:
-        """Problem of a lead field."""
-        from vitolab.models import electrophysiology
-
-        return electrophysiology.problem(setup)
-
-    def training(self) -> list[Patient]:
-        """Give the 75 evaluation patients of the cohort."""
-        from vitolab.models import electrophysiology
-
-        return electrophysiology.cohort().evaluation
-
-    def checked(self, table: PatientTable) -> PatientTable:
-        """Find the mesh of each patient beside the file, and build each heart."""
-        from vitolab.models import electrophysiology
-        from vitolab.patients import InputError
-
-        patients = []
-        for patient in table.patients:
-            named = patient.data["anatomy"]
-            if named not in electrophysiology.PRESETS:
-                path = str(table.path.parent.joinpath(named).resolve())
-                patient = replace(patient, data={**patient.data, "anatomy": path})
-            try:
-                electrophysiology.heart(patient)
-            except ValueError as error:
-                raise InputError(f"{table.path}: {error}") from error
-            patients.append(patient)
-        return replace(table, patients=patients)
+    return circulation.cohort().evaluation
 
 
-MODELS: Mapping[str, Model] = {model.name: model for model in (Circulation(), Electrophysiology())}
+CIRCULATION = Model(
+    name="circulation",
+    n_states={"2p": 70, "3p": 150, "5p": 400, "6p": 600},
+    setup="6p",
+    problem=_circulation,
+    training=_circulation_training,
+    data={"heart_rate": "1/min"},
+)
+
+
+def _electrophysiology(setup: str) -> Problem:
+    from vitolab.models import electrophysiology
+
+    return electrophysiology.problem(setup)
+
+
+def _electrophysiology_training() -> list[Patient]:
+    from vitolab.models import electrophysiology
+
+    return electrophysiology.cohort().evaluation
+
+
+def _with_hearts(table: PatientTable, setup: str, n_jobs: int) -> PatientTable:
+    """Find the mesh of each patient beside the file, note its checksum, and build each heart."""
+    from vitolab.models import electrophysiology
+    from vitolab.patients import InputError
+
+    patients = []
+    for patient in table.patients:
+        named = patient.data["anatomy"]
+        if named not in electrophysiology.PRESETS:
+            path = table.path.parent.joinpath(named).resolve()
+            data = {**patient.data, "anatomy": str(path)}
+            if path.is_file():
+                data["mesh_checksum"] = electrophysiology.mesh_checksum(path)
+            patient = replace(patient, data=data)
+        patients.append(patient)
+    try:
+        electrophysiology.prepare(patients, [setup], n_jobs)
+    except ValueError as error:
+        raise InputError(f"{table.path}: {error}") from error
+    return replace(table, patients=patients)
+
+
+ELECTROPHYSIOLOGY = Model(
+    name="electrophysiology",
+    n_states={"bem": 120, "infinite": 120},
+    setup="bem",
+    problem=_electrophysiology,
+    training=_electrophysiology_training,
+    max_runs=100,
+    texts={"anatomy": "normal"},
+    checked=_with_hearts,
+)
+
+MODELS: Mapping[str, Model] = {model.name: model for model in (CIRCULATION, ELECTROPHYSIOLOGY)}
 
 
 def find_model(name: str) -> Model:

@@ -154,6 +154,10 @@ def personalize(
     if patients is None:
         raise ValueError("--patients FILE.csv is missing, expected it or --template")
 
+    from vitolab.studies import processors
+
+    n_jobs = jobs or processors()
+
     def read(path: Path) -> tables.PatientTable:
         return chosen.checked(
             tables.read_patients(
@@ -162,7 +166,9 @@ def personalize(
                 data=chosen.data,
                 texts=chosen.texts,
                 allow_missing=allow_missing,
-            )
+            ),
+            setup,
+            n_jobs,
         )
 
     table = read(patients)
@@ -176,7 +182,6 @@ def personalize(
     from vitolab.display import shown
     from vitolab.personalization import personalize_file
     from vitolab.store import newest_progress
-    from vitolab.studies import processors
 
     began = time.time()
     with shown(lambda: newest_progress(results, "personalize", began)):
@@ -190,7 +195,7 @@ def personalize(
             n_samples=n_samples,
             max_runs=chosen.max_runs,
             seed=seed,
-            n_jobs=jobs or processors(),
+            n_jobs=n_jobs,
             results_root=results,
             out=out,
             again=again,

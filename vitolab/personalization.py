@@ -222,19 +222,20 @@ def training_overlap(
     -------
     tuple of str
         Those with the same name, and those with the same measurements (of this problem) and
-        the same data, to 1e-9: a conversion of units may have changed the last digit.
+        the same data, to 1e-9: a conversion of units may have changed the last digit. Angles are
+        the same a whole turn apart.
     """
     z = problem.measured(patient)
-    return tuple(
-        other.name
-        for other in train_on
-        if other.name == patient.name
-        or (
-            np.allclose(problem.measured(other), z, rtol=1e-9, atol=0.0)
+
+    def is_same(other: Patient) -> bool:
+        y = problem.measured(other)
+        return bool(
+            np.all(np.abs(problem.misfit(y, z)) <= 1e-9 * np.maximum(np.abs(y), np.abs(z)))
             and other.data.keys() == patient.data.keys()
             and all(_same(value, patient.data[name]) for name, value in other.data.items())
         )
-    )
+
+    return tuple(p.name for p in train_on if p.name == patient.name or is_same(p))
 
 
 def fit_table(
@@ -258,9 +259,9 @@ def fit_table(
     DataFrame
         Columns ``patient``, ``method``, ``solved``, ``stop_reason`` (a sentence), ``n_runs``,
         ``n_restarts``, ``training`` (how many patients the agent learned from, and who was left
-        out); each parameter with its unit; each objective as measured, as modelled, and the
-        misfit; then the further columns of the file. A patient of the file who was skipped has
-        one row with the reason and no numbers.
+        out); each parameter with its unit; each objective as measured, as modelled (angles in
+        (-180, 180]), and the misfit; then the further columns of the file. A patient of the file
+        who was skipped has one row with the reason and no numbers.
     """
     keys = zip(personalizations["patient"], personalizations["method"], strict=True)
     outcomes = dict(zip(keys, personalizations.to_dict("records"), strict=True))
@@ -295,11 +296,13 @@ def _values(problem: Problem, patient: Patient, outcome: Mapping[Hashable, Any])
     values["stop_reason"] = StopReason(outcome["stop_reason"]).sentence
     for p in problem.parameters:
         values[headed(p.name, p.unit)] = outcome[f"x:{p.name}"]
-    for o, measured in zip(problem.objectives, problem.measured(patient), strict=True):
-        misfit = outcome[f"misfit:{o.name}"]
-        values[headed(f"{o.name}_measured", o.unit)] = measured
-        values[headed(f"{o.name}_modelled", o.unit)] = measured + misfit
-        values[headed(f"{o.name}_misfit", o.unit)] = misfit
+    z = problem.measured(patient)
+    c = np.array([outcome[f"misfit:{o.name}"] for o in problem.objectives])
+    y = problem.misfit(z + c, 0.0)  # which wraps angles
+    for i, o in enumerate(problem.objectives):
+        values[headed(f"{o.name}_measured", o.unit)] = z[i]
+        values[headed(f"{o.name}_modelled", o.unit)] = y[i]
+        values[headed(f"{o.name}_misfit", o.unit)] = c[i]
     return values
 
 

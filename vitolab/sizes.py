@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vitolab.catalogue import Circulation
+from vitolab.catalogue import CIRCULATION
 
 #: Numbers of states that the paper chose for the circulation (section 3.3.2).
-N_STATES = dict(Circulation.n_states)
+N_STATES = dict(CIRCULATION.n_states)
 
 
 @dataclass(frozen=True)
@@ -134,9 +134,9 @@ STUDIES = (
         title="Circulation: how many training samples (section 3.3.4)",
         profiles={
             "quick": {
-                "setups": ["2p", "3p", "5p", "6p"],
+                "setups": ["2p", "6p"],
                 "n_patients": 12,
-                "n_samples": {setup: [10, 300] for setup in ("2p", "3p", "5p", "6p")},
+                "n_samples": {"2p": [10, 300], "6p": [10, 300]},
                 "n_states": N_STATES,
                 "n_repeats": 1,
                 "methods": ["nelder-mead", "least-squares", "least-squares-multistart"],
@@ -193,7 +193,6 @@ STUDIES = (
             "quick": {
                 "lead_fields": ["bem"],
                 "mode": "table",
-                "n_patients": 6,
                 "n_states": [10, 50, 120, 300],
                 "n_samples": 300,
                 "n_repeats": 1,
@@ -202,7 +201,6 @@ STUDIES = (
             "standard": {
                 "lead_fields": ["bem"],
                 "mode": "table",
-                "n_patients": 8,
                 "n_states": [10, 20, 35, 50, 75, 100, 120, 150, 200, 300, 400, 500],
                 "n_samples": 10_000,
                 "n_repeats": 2,
@@ -211,7 +209,6 @@ STUDIES = (
             "paper": {
                 "lead_fields": ["bem"],
                 "mode": "exact",
-                "n_patients": 8,
                 "n_states": list(range(10, 501, 10)),
                 "n_samples": 10_000,
                 "n_repeats": 5,
@@ -300,7 +297,7 @@ STUDIES = (
                 "mode": "table",
                 "n_patients": 75,
                 "n_samples": [10, 30, 100, 300, 1000, 3000, 10_000],
-                "n_repeats": 1,
+                "n_repeats": 2,
                 "methods": EP_METHODS,
                 "n_starts": 20,
             },

@@ -294,7 +294,8 @@ def code_version() -> str:
         if path.suffix in (".py", ".csv", ".json")
         and path.relative_to(root).parts[0].removesuffix(".py") not in _BYSTANDERS
     ]
-    libraries = [metadata.version(name) for name in ("numpy", "scipy", "numba", "scikit-learn")]
+    names = ("numpy", "scipy", "numba", "scikit-learn", "nlopt")
+    libraries = [metadata.version(name) for name in names]
     return digest(source_version(*paths), libraries)[:12]
 
 

@@ -152,7 +152,7 @@ def demo(results: Path | str = Path("results")) -> list[RunInfo]:
             for setup, own in stored.patients.groupby("setup", sort=False):
                 print(
                     f"{setup}: {own['solvable'].sum()} of {len(own)} patients have a solution, as "
-                    "far as a grid over the domain tells"
+                    "far as a search over the domain tells"
                 )
     print(
         "\nThe functions and patients are synthetic: they show that the method works, not what it "

@@ -9,11 +9,11 @@ import holoviews as hv
 import numpy as np
 from numpy.typing import NDArray
 
+from vitolab.models.electrophysiology.leadfield import LEADS
 from vitolab.plots.style import MEASURED_COLOR, METHOD_COLORS, panel, series_color, style
 
 FloatArray = NDArray[np.float64]
 
-LEADS = ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")
 MM_PER_SECOND, MM_PER_MILLIVOLT = 25.0, 10.0
 ROWS, COLUMNS = 3, 4
 SMALL_COLOR, LARGE_COLOR = "#F8DCE0", "#EBA9B4"

@@ -28,6 +28,8 @@ FloatArray = NDArray[np.float64]
 
 # as in the paper's figure, told apart by colour-blind readers
 FIXED_COLOR, INITIAL_COLOR, FULL_COLOR, MEDIAN_COLOR = "#56B4E9", "#FFFFFF", "#009E73", "#D55E00"
+# methods of runs at fixed values, and what their boxes are called
+FIXED_LABELS = {"fixed": "fixed", "fixed-default": "default"}
 _SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -56,7 +58,8 @@ def initialization_boxes(
     Returns
     -------
     HoloViews layout
-        Boxes from the lower to the upper quartile, median in orange, whiskers to the last value
+        Boxes of the runs that did not fail (how many did is said below): from the lower to the
+        upper quartile, median in orange, whiskers to the last value
         within 1.5 heights of the box, dots beyond. The band is the tolerance; the scale is
         that of square roots, on which small and large errors can both be read.
     """
@@ -68,7 +71,10 @@ def initialization_boxes(
         groups = _groups(personalizations[personalizations["setup"] == name])
         for objective in objectives:
             column = f"misfit:{objective.name}"
-            boxes = [(label, color, rows[column].to_numpy(float)) for label, color, rows in groups]
+            boxes = [
+                (_told(label, _failed(rows, objectives)), color, rows[column].to_numpy(float))
+                for label, color, rows in groups
+            ]
             title = objective.label if len(setups) == 1 else f"{name}: {objective.label}"
             panels.append(_boxes(boxes, objective, title, size))
     n = personalizations["patient"].nunique()
@@ -85,15 +91,24 @@ def initialization_table(
     Returns
     -------
     DataFrame
-        One row per setup and box; medians with the lower and upper quartile.
+        One row per setup and box; medians with the lower and upper quartile, for which a failed
+        run is worse than any other.
     """
     rows = []
     for setup in order_of(personalizations["setup"].tolist()):
         for label, _, own in _groups(personalizations[personalizations["setup"] == setup]):
-            row: dict[str, Any] = {"setup": setup, "start": label, "patients": len(own)}
+            row: dict[str, Any] = {
+                "setup": setup,
+                "start": label,
+                "patients": own["patient"].nunique(),
+                "failed runs": _failed(own, objectives),
+            }
             for objective in objectives:
                 values = np.abs(own[f"misfit:{objective.name}"].to_numpy(float))
-                low, median, high = np.nanquantile(values, [0.25, 0.5, 0.75])
+                ranked = np.nan_to_num(values, nan=np.inf)
+                low, median, high = np.quantile(
+                    ranked, [0.25, 0.5, 0.75], method="averaged_inverted_cdf"
+                )
                 row[f"|{objective.label}| [{objective.unit}]"] = (
                     f"{median:.1f} ({low:.1f} to {high:.1f})"
                 )
@@ -104,7 +119,9 @@ def initialization_table(
 
 def _groups(own: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
     """Label, colour and rows of each box."""
-    groups = [("fixed", FIXED_COLOR, own[own["method"] == "fixed"])]
+    groups = [
+        (label, FIXED_COLOR, own[own["method"] == method]) for method, label in FIXED_LABELS.items()
+    ]
     initial = own[own["method"] == "vito-initial"]
     groups += [
         (_power(int(n)), INITIAL_COLOR, initial[initial["n_samples"] == n])
@@ -114,6 +131,17 @@ def _groups(own: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
     full = full[full["n_samples"] == full["n_samples"].max()]
     groups.append(("Vito", FULL_COLOR, full))
     return [group for group in groups if len(group[2])]
+
+
+def _told(label: str, n_failed: int) -> str:
+    """Add to the label of a box how many runs it leaves out."""
+    return f"{label}\n({n_failed} failed)" if n_failed else label
+
+
+def _failed(own: pd.DataFrame, objectives: Sequence[Objective | ObjectiveRecord]) -> int:
+    """Personalisations in which no run gave finite outputs."""
+    columns = [f"misfit:{objective.name}" for objective in objectives]
+    return int((~np.isfinite(own[columns].to_numpy(float))).any(axis=1).sum())
 
 
 def _power(n: int) -> str:

@@ -19,6 +19,7 @@ Backend = Literal["bokeh", "matplotlib"]
 # the order of methods in tables.
 METHOD_COLORS = {
     "fixed": "#882255",
+    "fixed-default": "#882255",
     "vito-initial": "#DDCC77",
     "vito": "#0072B2",
     "vito-deterministic": "#56B4E9",
@@ -40,6 +41,7 @@ METHOD_LABELS = {
     "bobyqa-cascade-stable": "BOBYQA cascade, until stable",
     "vito-initial": "data-driven start only",
     "fixed": "fixed start only",
+    "fixed-default": "default values only",
 }
 # Tol's bright scheme, for what is not a method: setups, walks, objectives
 SERIES_COLORS = ("#4477AA", "#228833", "#B89C00", "#AA3377", "#EE6677", "#4FA8C4", "#777777")

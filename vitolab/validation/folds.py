@@ -139,40 +139,17 @@ def _folds(
 ) -> None:
     """Leave each patient out and act; see `leave_one_out`.
 
-    The keys of the parts begin with ``kind``; ``act`` takes what `_initial_fold` takes.
+    The keys of the parts begin with ``kind``; ``act`` is called as `_initial_fold` is.
     """
     check_patients(patients)
     for setup, problem in problems.items():
         largest = max(n_samples[setup])
         for repeat in range(n_repeats):
             child = child_seed(seed, "repeat", repeat)
-            settings = list(product(n_states[setup], n_samples[setup], patients))
-            work = {}
-            for states, samples, patient in settings:
-                key = digest(
+            work = {
+                digest(
                     *kind, setup, problem.version, states, samples, repeat, patient.name, seed
-                )
-                work[key] = (states, samples, patient)
-            stage = f"{setup}, repeat {repeat + 1} of {n_repeats}"
-            missing = [key for key in work if not run.has_part(key)]
-            if not missing:
-                continue
-            run.progress(f"{stage}: exploring", 0, len(patients))
-            walks = walks_for(problem, patients, largest, child, n_jobs, cache)
-            prefixes = {samples: walks.first(samples) for samples in n_samples[setup]}
-
-            def fold(
-                key: str,
-                work: Mapping[str, tuple[int, int, Patient]] = work,
-                setup: str = setup,
-                problem: Problem = problem,
-                prefixes: Mapping[int, Trajectories] = prefixes,
-                repeat: int = repeat,
-                child: int = child,
-                largest: int = largest,
-            ) -> Part:
-                states, samples, patient = work[key]
-                return act(
+                ): (
                     {
                         "setup": setup,
                         "patient": patient.name,
@@ -181,27 +158,33 @@ def _folds(
                         "repeat": repeat,
                         "seed": seed,
                     },
-                    problem,
-                    prefixes[samples].without(patient.name),
                     patient,
-                    child,
-                    traced=samples == largest and repeat == n_repeats - 1,
+                    samples == largest and repeat == n_repeats - 1,
                 )
-
-            work_through(run, stage, missing, fold, n_jobs, len(work))
+                for states, samples, patient in product(n_states[setup], n_samples[setup], patients)
+            }
+            work_through(
+                run,
+                f"{setup}, repeat {repeat + 1} of {n_repeats}",
+                work,
+                partial(act, problem=problem, seed=child),
+                n_jobs,
+                walks=partial(walks_for, problem, patients, largest, child, n_jobs, cache),
+            )
 
 
 def _fold(
+    walks: Trajectories,
     key: dict[str, Any],
-    problem: Problem,
-    train: Trajectories,
     patient: Patient,
-    seed: int,
-    *,
     traced: bool,
+    *,
+    problem: Problem,
+    seed: int,
     max_runs: int | None,
 ) -> Part:
     """Learn without the patient, then personalise the patient."""
+    train = walks.first(key["n_samples"]).without(patient.name)
     used = allowed(key["n_states"], problem, train)
     runs = budget(problem) if max_runs is None else max_runs
     vito = Vito.learn(problem, train, used, child_seed(seed, "fold", patient.name))
@@ -217,15 +200,16 @@ def _fold(
 
 
 def _initial_fold(
+    walks: Trajectories,
     key: dict[str, Any],
-    problem: Problem,
-    train: Trajectories,
     patient: Patient,
-    seed: int,
+    _traced: bool,
     *,
-    traced: bool,
+    problem: Problem,
+    seed: int,
 ) -> Part:
     """Learn start candidates without the patient, then run the patient's model at the first."""
+    train = walks.first(key["n_samples"]).without(patient.name)
     used = allowed(key["n_states"], problem, train)
     counted = train.counted
     # as in Vito.learn, of which nothing else is needed here

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from vitolab.agent import Vito
 from vitolab.files import digest, stream
-from vitolab.problem import FloatArray, Patient, Problem
+from vitolab.problem import FloatArray, IntArray, Patient, Problem
 from vitolab.tables import fit_row, joined_traces, table, trace_columns
 from vitolab.trajectories import Personalizer, Trajectories
 from vitolab.validation.parts import (
@@ -67,69 +68,92 @@ def grid(
     """
     check_patients(patients)
     order = stream("grid starts", seed).permutation(len(starts))
-    traced = set(order[:n_traced].tolist())
     compared_starts = np.sort(order[:n_compared])
     for setup, problem in problems.items():
         for repeat in range(n_repeats):
             child = child_seed(seed, "repeat", repeat)
             work = {
-                digest("grid", setup, problem.version, n_states, n_samples, repeat, p.name, seed): p
+                digest("grid", setup, problem.version, n_states, n_samples, repeat, p.name, seed): (
+                    p,
+                )
                 for p in patients
             }
-            missing = [key for key in work if not run.has_part(key)]
-            if not missing:
-                continue
-            stage = f"{setup}, repeat {repeat + 1} of {n_repeats}"
-            run.progress(f"{stage}: exploring", 0, len(patients))
-            walks = walks_for(problem, patients, n_samples, child, n_jobs, cache)
-            compared = methods if setup == next(iter(problems)) and repeat == 0 else ()
+            fold = partial(
+                _fold,
+                problem=problem,
+                starts=starts,
+                setups={setup + (", restart" if on else ""): on for on in restarts[setup]},
+                compared=methods if setup == next(iter(problems)) and repeat == 0 else (),
+                compared_starts=compared_starts,
+                traced=order[:n_traced].tolist() if repeat == n_repeats - 1 else [],
+                n_states=n_states,
+                n_samples=n_samples,
+                max_runs=max_runs,
+                repeat=repeat,
+                seed=seed,
+                child=child,
+            )
+            work_through(
+                run,
+                f"{setup}, repeat {repeat + 1} of {n_repeats}",
+                work,
+                fold,
+                n_jobs,
+                walks=partial(walks_for, problem, patients, n_samples, child, n_jobs, cache),
+                # many short steps of plain Python, which threads would take in turns
+                prefer="processes",
+            )
 
-            def fold(
-                key: str,
-                work: Mapping[str, Patient] = work,
-                setup: str = setup,
-                problem: Problem = problem,
-                walks: Trajectories = walks,
-                repeat: int = repeat,
-                child: int = child,
-                compared: Sequence[str] = compared,
-            ) -> Part:
-                patient = work[key]
-                train = walks.without(patient.name)
-                used = allowed(n_states, problem, train)
-                fold_seed = child_seed(child, "fold", patient.name)
-                vito = Vito.learn(problem, train, used, fold_seed, initialize=False)
-                agents: dict[tuple[str, str], Personalizer] = {
-                    (setup + (", restart" if restart else ""), "vito"): vito.acting(
-                        deterministic=False, restart=restart
-                    )
-                    for restart in restarts[setup]
-                }
-                first = next(name for name, _ in agents)
-                agents |= {(first, name): REFERENCES[name](problem) for name in compared}
-                rows, traces = [], []
-                for (name, method), agent in agents.items():
-                    learned = method == "vito"
-                    own = np.arange(len(starts)) if learned else compared_starts
-                    fits = agent.personalize_from(
-                        patient, starts[own], max_runs=max_runs, seed=child
-                    )
-                    for start, fit in zip(own.tolist(), fits, strict=True):
-                        label = {
-                            "setup": name,
-                            "patient": patient.name,
-                            "method": method,
-                            "n_states": n_states if learned else None,
-                            "n_samples": n_samples if learned else None,
-                            "repeat": repeat if learned else None,
-                            "start": start,
-                            "seed": seed,
-                        }
-                        n_used = vito.states.n_states if learned else None
-                        rows.append(label | {"n_states_used": n_used} | fit_row(problem, fit))
-                        if start in traced and repeat == n_repeats - 1:
-                            traces.append(trace_columns(problem, fit, label))
-                return table(rows), joined_traces(traces)
 
-            # many short steps of plain Python, which threads would take in turns
-            work_through(run, stage, missing, fold, n_jobs, len(work), prefer="processes")
+def _fold(
+    walks: Trajectories,
+    patient: Patient,
+    *,
+    problem: Problem,
+    starts: FloatArray,
+    setups: Mapping[str, bool],
+    compared: Sequence[str],
+    compared_starts: IntArray,
+    traced: Sequence[int],
+    n_states: int,
+    n_samples: int,
+    max_runs: int,
+    repeat: int,
+    seed: int,
+    child: int,
+) -> Part:
+    """Learn without the patient, then personalise the patient from each start.
+
+    `setups` tells by name whether the agent restarts; references stand beside the first.
+    """
+    train = walks.without(patient.name)
+    used = allowed(n_states, problem, train)
+    fold_seed = child_seed(child, "fold", patient.name)
+    vito = Vito.learn(problem, train, used, fold_seed, initialize=False)
+    agents: dict[tuple[str, str], Personalizer] = {
+        (name, "vito"): vito.acting(deterministic=False, restart=restart)
+        for name, restart in setups.items()
+    }
+    first = next(iter(setups))
+    agents |= {(first, name): REFERENCES[name](problem) for name in compared}
+    rows, traces = [], []
+    for (name, method), agent in agents.items():
+        learned = method == "vito"
+        own = np.arange(len(starts)) if learned else compared_starts
+        fits = agent.personalize_from(patient, starts[own], max_runs=max_runs, seed=child)
+        for start, fit in zip(own.tolist(), fits, strict=True):
+            label = {
+                "setup": name,
+                "patient": patient.name,
+                "method": method,
+                "n_states": n_states if learned else None,
+                "n_samples": n_samples if learned else None,
+                "repeat": repeat if learned else None,
+                "start": start,
+                "seed": seed,
+            }
+            n_used = vito.states.n_states if learned else None
+            rows.append(label | {"n_states_used": n_used} | fit_row(problem, fit))
+            if start in traced:
+                traces.append(trace_columns(problem, fit, label))
+    return table(rows), joined_traces(traces)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -92,19 +93,42 @@ def check_patients(patients: Sequence[Patient]) -> None:
 def work_through(
     run: PartStore,
     stage: str,
-    missing: Sequence[str],
-    fold: Callable[[str], Part],
+    work: Mapping[str, tuple[Any, ...]],
+    fold: Callable[..., Part],
     n_jobs: int,
-    total: int,
+    *,
+    walks: Callable[[], Trajectories] | None = None,
     prefer: Literal["threads", "processes"] = "threads",
 ) -> None:
-    """Compute the missing parts and keep each as soon as it is finished."""
+    """Compute the parts that the run lacks and keep each as soon as it is finished.
+
+    Parameters
+    ----------
+    run : PartStore
+    stage : str
+        What progress is reported under.
+    work : mapping of str to tuple
+        By the key of each part, what its fold is given.
+    fold : callable
+        Gives the part: ``fold(*work[key])``, after the walks if there are any.
+    n_jobs : int
+        Folds at the same time.
+    walks : callable, optional
+        Gives what all folds learn from; called once, and only if a part is missing.
+    prefer : {"threads", "processes"}
+    """
+    missing = [key for key in work if not run.has_part(key)]
+    if not missing:
+        return
+    if walks is not None:
+        run.progress(f"{stage}: exploring", 0, len(work))
+        fold = partial(fold, walks())
 
     def compute(key: str) -> tuple[str, Part]:
-        return key, fold(key)
+        return key, fold(*work[key])
 
-    done = total - len(missing)
-    run.progress(stage, done, total)
+    done = len(work) - len(missing)
+    run.progress(stage, done, len(work))
     # k-means sums in another order with another number of threads of its own
     with threadpool_limits(1):
         for key, (personalizations, traces) in Parallel(
@@ -112,4 +136,4 @@ def work_through(
         )(delayed(compute)(key) for key in missing):
             run.write_part(key, personalizations, traces)
             done += 1
-            run.progress(stage, done, total)
+            run.progress(stage, done, len(work))

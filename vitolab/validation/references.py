@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -36,7 +37,9 @@ REFERENCES: dict[str, Callable[[Problem], Personalizer]] = {
 FOR_ANY_PROBLEM = tuple(name for name in REFERENCES if "cascade" not in name)
 
 
-def _label(setup: str, patient: Patient, method: str, start: int, seed: int) -> dict[str, Any]:
+def _label(
+    setup: str, patient: Patient, method: str, start: int | None, seed: int
+) -> dict[str, Any]:
     """Keys of a row of a method that did not learn."""
     return {
         "setup": setup,
@@ -100,43 +103,51 @@ def reference_runs(
             ): (method, p)
             for method, p in product(methods, patients)
         }
-        runs = budget(problem) if max_runs is None else max_runs
-
-        def fold(
-            key: str,
-            work: Mapping[str, tuple[str, Patient]] = work,
-            setup: str = setup,
-            problem: Problem = problem,
-            runs: int = runs,
-        ) -> Part:
-            method, patient = work[key]
-            rows, traces = [], []
-            for start in range(n_starts):
-                label = _label(setup, patient, method, start, seed)
-                fit = REFERENCES[method](problem).personalize(
-                    patient, max_runs=runs, seed=child_seed(seed, "start", start)
-                )
-                rows.append(label | {"n_states_used": None} | fit_row(problem, fit))
-                if start == 0:
-                    traces.append(trace_columns(problem, fit, label))
-            return table(rows), joined_traces(traces)
-
-        missing = [key for key in work if not run.has_part(key)]
+        fold = partial(
+            _reference_fold,
+            setup=setup,
+            problem=problem,
+            n_starts=n_starts,
+            max_runs=budget(problem) if max_runs is None else max_runs,
+            seed=seed,
+        )
         # short steps of plain Python between the runs, which threads would take in turns
-        stage = f"{setup}, reference methods"
-        work_through(run, stage, missing, fold, n_jobs, len(work), prefer="processes")
+        work_through(run, f"{setup}, reference methods", work, fold, n_jobs, prefer="processes")
+
+
+def _reference_fold(
+    method: str,
+    patient: Patient,
+    *,
+    setup: str,
+    problem: Problem,
+    n_starts: int,
+    max_runs: int,
+    seed: int,
+) -> Part:
+    """Personalise the patient by one method from each start; the first is traced."""
+    rows, traces = [], []
+    for start in range(n_starts):
+        label = _label(setup, patient, method, start, seed)
+        fit = REFERENCES[method](problem).personalize(
+            patient, max_runs=max_runs, seed=child_seed(seed, "start", start)
+        )
+        rows.append(label | {"n_states_used": None} | fit_row(problem, fit))
+        if start == 0:
+            traces.append(trace_columns(problem, fit, label))
+    return table(rows), joined_traces(traces)
 
 
 def fixed_errors(
     run: PartStore,
     problems: Mapping[str, Problem],
     patients: Sequence[Patient],
-    starts: FloatArray,
+    starts: Mapping[str, FloatArray],
     *,
     seed: int = 0,
     n_jobs: int = 1,
 ) -> None:
-    """Run each patient's model once at each of the given starts, as method ``fixed``.
+    """Run each patient's model once at each of the given points.
 
     Parameters
     ----------
@@ -144,30 +155,43 @@ def fixed_errors(
         Receives one part per setup and patient.
     problems : mapping of setup name to Problem
     patients : sequence of Patient
-    starts : ndarray, shape (n_starts, n_parameters)
-        For all problems; see `reference_starts`.
+    starts : mapping of method name to ndarray, shape (n_parameters,)
+        For all problems and patients; the row of each is recorded under its method name.
     seed, n_jobs : int
         The seed is recorded, nothing is drawn.
+
+    Raises
+    ------
+    ValueError
+        If a point has another shape.
     """
     for setup, problem in problems.items():
+        for method, start in starts.items():
+            if np.shape(start) != (problem.n_parameters,):
+                raise ValueError(
+                    f"start {method!r} has shape {np.shape(start)}, expected "
+                    f"({problem.n_parameters},), the number of parameters of {setup}"
+                )
         work = {
-            digest("fixed", setup, problem.version, starts, patient.name, seed): patient
+            digest("fixed", setup, problem.version, starts, patient.name, seed): (patient,)
             for patient in patients
         }
+        fold = partial(_fixed_fold, setup=setup, problem=problem, starts=starts, seed=seed)
+        work_through(run, f"{setup}, fixed starts", work, fold, n_jobs)
 
-        def fold(
-            key: str,
-            work: Mapping[str, Patient] = work,
-            setup: str = setup,
-            problem: Problem = problem,
-            starts: FloatArray = starts,
-        ) -> Part:
-            patient = work[key]
-            rows = []
-            for start, fit in enumerate(StartOnly(problem).personalize_from(patient, starts)):
-                label = _label(setup, patient, "fixed", start, seed)
-                rows.append(label | {"n_states_used": None} | fit_row(problem, fit))
-            return table(rows), None
 
-        missing = [key for key in work if not run.has_part(key)]
-        work_through(run, f"{setup}, fixed starts", missing, fold, n_jobs, len(work))
+def _fixed_fold(
+    patient: Patient,
+    *,
+    setup: str,
+    problem: Problem,
+    starts: Mapping[str, FloatArray],
+    seed: int,
+) -> Part:
+    """Run the patient's model at each point."""
+    fits = StartOnly(problem).personalize_from(patient, np.array(list(starts.values())))
+    rows = [
+        _label(setup, patient, method, None, seed) | {"n_states_used": None} | fit_row(problem, fit)
+        for method, fit in zip(starts, fits, strict=True)
+    ]
+    return table(rows), None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from vitolab.models.electrophysiology.anatomy import Anatomy
+from vitolab.models.electrophysiology.description import mesh_checksum
 from vitolab.models.electrophysiology.frozen import cohort
-from vitolab.models.electrophysiology.hearts import LEAD_FIELDS, Heart, heart
+from vitolab.models.electrophysiology.hearts import LEAD_FIELDS, Heart, heart, prepare
 from vitolab.models.electrophysiology.importer import load_anatomy, save_anatomy
 from vitolab.models.electrophysiology.leadfield import LEADS
 from vitolab.models.electrophysiology.mesh import generate as generate_anatomy
@@ -14,12 +15,10 @@ from vitolab.models.electrophysiology.model import (
     activation,
     ecg,
     features,
-    is_solvable,
     problem,
-    reachable,
-    solvable,
 )
 from vitolab.models.electrophysiology.shapes import PRESETS, Shape
+from vitolab.models.electrophysiology.solvability import is_solvable, solvable
 from vitolab.models.frozen import Cohort
 
 __all__ = [
@@ -40,8 +39,9 @@ __all__ = [
     "heart",
     "is_solvable",
     "load_anatomy",
+    "mesh_checksum",
+    "prepare",
     "problem",
-    "reachable",
     "save_anatomy",
     "solvable",
 ]

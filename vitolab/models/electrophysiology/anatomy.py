@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from vitolab.problem import BoolArray, FloatArray, IntArray
 
@@ -107,11 +108,52 @@ class Anatomy:
 
 
 def tet_volumes(nodes: FloatArray, tets: IntArray) -> FloatArray:
-    """Signed volumes of tetrahedra, shape (m,)."""
+    """Signed volumes of tetrahedra.
+
+    Parameters
+    ----------
+    nodes : ndarray, shape (n, 3)
+    tets : ndarray of int, shape (m, 4)
+
+    Returns
+    -------
+    ndarray, shape (m,)
+        In the cubed unit of the nodes; negative where a tetrahedron is inverted.
+    """
     corner = nodes[tets]
     edges = corner[:, 1:] - corner[:, :1]
     volumes: FloatArray = np.linalg.det(edges) / 6.0
     return volumes
+
+
+def tet_edges(tets: IntArray) -> IntArray:
+    """Six edges of each tetrahedron in turn, shape (6 m, 2); those of neighbours repeat."""
+    ends: IntArray = tets[:, [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]].reshape(-1, 2)
+    return ends
+
+
+def sides(triangles: IntArray) -> IntArray:
+    """Three edges of each triangle in turn, in its direction, shape (3 k, 2)."""
+    ends: IntArray = triangles[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2)
+    return ends
+
+
+def nearest_node(nodes: FloatArray, allowed: IntArray, site: ArrayLike) -> int:
+    """Find the node nearest to a site.
+
+    Parameters
+    ----------
+    nodes : ndarray, shape (n, 3)
+    allowed : ndarray of int, shape (k,)
+        Nodes to choose from; of equally near ones the first counts.
+    site : array_like, shape (3,)
+
+    Returns
+    -------
+    int
+    """
+    distance = np.linalg.norm(nodes[allowed] - np.asarray(site, np.float64), axis=1)
+    return int(allowed[np.argmin(distance)])
 
 
 def boundary(tets: IntArray) -> IntArray:

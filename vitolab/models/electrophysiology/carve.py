@@ -7,7 +7,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import Delaunay
 
-from vitolab.models.electrophysiology.anatomy import boundary, tet_volumes
+from vitolab.models.electrophysiology.anatomy import boundary, sides, tet_edges, tet_volumes
 from vitolab.models.electrophysiology.shapes import Distance
 from vitolab.problem import BoolArray, FloatArray, IntArray
 
@@ -23,10 +23,11 @@ def carve(distance: Distance, h: float, points: FloatArray) -> IntArray:
     Parameters
     ----------
     distance : callable
-        Signed distance of points to the tissue.
+        Signed distance of points to the tissue, mm.
     h : float
-        Spacing of the points.
+        Spacing of the points, mm.
     points : ndarray, shape (n, 3)
+        mm.
 
     Returns
     -------
@@ -57,24 +58,33 @@ def carve(distance: Distance, h: float, points: FloatArray) -> IntArray:
 
 
 def euler(tets: IntArray) -> int:
-    """Euler characteristic of the boundary: 2 for a sphere."""
+    """Euler characteristic of the boundary of tetrahedra (m, 4): 2 for a sphere."""
     triangles = boundary(tets)
     n = int(tets.max(initial=0)) + 1
-    ends = np.sort(triangles[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1)
+    ends = np.sort(sides(triangles), axis=1)
     edges = np.unique(ends[:, 0] * n + ends[:, 1])
     return len(np.unique(triangles)) - len(edges) + len(triangles)
 
 
 def singular(tets: IntArray) -> IntArray:
-    """Nodes where the boundary is not a disc, in ascending order."""
+    """Nodes where the boundary is not a disc.
+
+    Parameters
+    ----------
+    tets : ndarray of int, shape (m, 4)
+        Positively oriented.
+
+    Returns
+    -------
+    ndarray of int, shape (k,)
+        In ascending order; empty if the boundary is a closed surface without pinches.
+    """
     triangles = boundary(tets)
     n = int(tets.max(initial=0)) + 1
-    sides = triangles[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2)
-    corners = np.arange(3 * len(triangles)).reshape(-1, 3)[:, [[0, 1], [1, 2], [2, 0]]]
-    swap = sides[:, 0] > sides[:, 1]
-    corners = corners.reshape(-1, 2)
-    sides[swap], corners[swap] = sides[swap][:, ::-1], corners[swap][:, ::-1]
-    key = sides[:, 0] * n + sides[:, 1]
+    ends, corners = sides(triangles), sides(np.arange(3 * len(triangles)).reshape(-1, 3))
+    swap = ends[:, 0] > ends[:, 1]
+    ends[swap], corners[swap] = ends[swap][:, ::-1], corners[swap][:, ::-1]
+    key = ends[:, 0] * n + ends[:, 1]
     order = np.argsort(key, kind="stable")
     _, first, count = np.unique(key[order], return_index=True, return_counts=True)
     paired = first[count == 2]
@@ -86,7 +96,7 @@ def singular(tets: IntArray) -> IntArray:
     owner = np.empty(fans, np.int64)
     owner[fan] = triangles.ravel()
     pinched = np.flatnonzero(np.bincount(owner, minlength=n) > 1)
-    loose = sides[order[first[count != 2]]]
+    loose = ends[order[first[count != 2]]]
     found: IntArray = np.union1d(pinched, loose)
     return found
 
@@ -96,7 +106,7 @@ def _judge(
 ) -> tuple[BoolArray, BoolArray]:
     """Which tetrahedra have short edges only, and which of all lie in the tissue."""
     n = len(points)
-    ends = np.sort(tets[:, [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]].reshape(-1, 2), axis=1)
+    ends = np.sort(tet_edges(tets), axis=1)
     keys, edge = np.unique(ends[:, 0] * n + ends[:, 1], return_inverse=True)
     edge = edge.reshape(-1, 6)
     first, second = points[keys // n], points[keys % n]

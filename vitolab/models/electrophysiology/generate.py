@@ -11,9 +11,10 @@ in five has a scar; the action potential has an upstroke; torso and electrodes a
 own; both features are read from the sampled ECG, with noise. What crosses over to the personalised
 model is the anatomy with errors of segmentation and registration, and the two measurements.
 
-All settings follow stated physiology: speeds of healthy and failing myocardium, the three areas of
-earliest activation (Durrer et al. 1970), bundle branch and fascicular blocks, differences between
-readers and machines in QRS duration of a few ms. Nobody is dropped or picked by an outcome.
+The three areas of earliest activation follow Durrer et al. (1970). Their exact places and all other
+settings are our own, with the orders of magnitude of healthy and failing myocardium: dimensions,
+speeds, bundle branch and fascicular blocks, scars, torsos, and errors of reading of a few ms and
+degrees. Nobody is dropped or picked by an outcome.
 """
 
 from __future__ import annotations
@@ -130,7 +131,18 @@ def _clipped(
 
 
 def draw_shape(rng: np.random.Generator, group: str) -> Shape:
-    """Draw the shape of a heart."""
+    """Draw the shape of a heart.
+
+    Parameters
+    ----------
+    rng : Generator
+    group : str
+        One of `GROUPS`.
+
+    Returns
+    -------
+    Shape
+    """
     radius, length, wall = (_clipped(rng, *row) for row in DIMENSIONS[FORM.get(group, group)])
     wide = 1.25 if group == "rv" else 1.0
     return Shape(
@@ -150,7 +162,20 @@ def draw_shape(rng: np.random.Generator, group: str) -> Shape:
 
 
 def draw_truth(rng: np.random.Generator, group: str, block: str) -> Truth:
-    """Draw what a patient is made of beside its shape."""
+    """Draw what a patient is made of beside its shape.
+
+    Parameters
+    ----------
+    rng : Generator
+    group : str
+        One of `GROUPS`.
+    block : {"none", "anterior", "posterior"}
+        Fascicle that does not conduct.
+
+    Returns
+    -------
+    Truth
+    """
     endo = {
         side: float(
             np.clip(median * rng.lognormal(0.0, ENDO_SPREAD), *ENDO_RANGE),
@@ -232,7 +257,22 @@ def _slowing(
 
 
 def measure(rng: np.random.Generator, shape: Shape, truth: Truth) -> tuple[float, float]:
-    """QRS duration (ms) and electrical axis (degrees) of the richer model, before noise."""
+    """Run the richer model.
+
+    Parameters
+    ----------
+    rng : Generator
+        Of mesh, slowing, scar, root sites, torso and electrodes.
+    shape : Shape
+    truth : Truth
+
+    Returns
+    -------
+    qrs_duration : float
+        ms, before noise.
+    electrical_axis : float
+        Degrees in (-180, 180], before noise.
+    """
     mesh_seed = int(rng.integers(2**31))
     angles = (truth.helix_endo, truth.helix_epi)
     anatomy = generate_mesh(shape, TRUTH_SPACING, mesh_seed, angles)
@@ -278,7 +318,25 @@ def _is_near(nodes: FloatArray, leads: Leads) -> bool:
 
 
 def make(seed: int, name: str, group: str, block: str) -> tuple[list[str], list[str]]:
-    """One patient: measurements and personalised anatomy; truth."""
+    """Make one patient; it depends on the arguments alone.
+
+    Parameters
+    ----------
+    seed : int
+    name : str
+        Such as ``E01``.
+    group : str
+        One of `GROUPS`.
+    block : {"none", "anterior", "posterior"}
+        Fascicle that does not conduct.
+
+    Returns
+    -------
+    measured : list of str
+        Row of the cohort's file after name and split: measurements and personalised anatomy.
+    made : list of str
+        Row of the truth's file after the name.
+    """
     rng = stream("electrophysiology cohort", seed, name)
     shape = draw_shape(rng, group)
     truth = draw_truth(rng, group, block)
@@ -315,7 +373,17 @@ def make(seed: int, name: str, group: str, block: str) -> tuple[list[str], list[
 
 
 def plan(seed: int) -> list[tuple[str, str, str]]:
-    """Group, block and split of each patient, in order."""
+    """Tell who belongs to which group and split.
+
+    Parameters
+    ----------
+    seed : int
+
+    Returns
+    -------
+    list of (str, str, str)
+        Group, block and split (``scouting`` or ``evaluation``) of each patient, in order.
+    """
     rng = stream("electrophysiology cohort", "plan", seed)
     groups = [group for group, n in GROUPS.items() for _ in range(n)]
     groups = [groups[i] for i in rng.permutation(len(groups))]
@@ -341,9 +409,16 @@ def generate(
 
     Parameters
     ----------
-    seed, n_jobs : int
+    seed : int
+    n_jobs : int
+        Patients at the same time.
     only : {"scouting", "evaluation"}, optional
         One part of the cohort.
+
+    Returns
+    -------
+    mapping of str to list of list of str
+        ``cohort.csv`` and ``truth.csv``.
     """
     planned = plan(seed)
     names = [f"E{i + 1:02d}" for i in range(len(planned))]

@@ -14,7 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from vitolab.models.electrophysiology.anatomy import EPI, INTERIOR, LV_ENDO, RV_ENDO, Anatomy
+from vitolab.models.electrophysiology.anatomy import (
+    EPI,
+    INTERIOR,
+    LV_ENDO,
+    RV_ENDO,
+    Anatomy,
+    tet_edges,
+)
 from vitolab.models.electrophysiology.shapes import Distance
 from vitolab.problem import BoolArray, FloatArray, IntArray
 
@@ -44,9 +51,9 @@ class Graph:
 
 
 def edges(tets: IntArray) -> IntArray:
-    """Edges of tetrahedra, each once and with the lower node first, shape (k, 2)."""
+    """Edges of tetrahedra (m, 4), each once and with the lower node first, shape (k, 2)."""
     n = int(tets.max()) + 1
-    ends = np.sort(tets[:, [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]].reshape(-1, 2))
+    ends = np.sort(tet_edges(tets), axis=1)
     keys = np.unique(ends[:, 0] * n + ends[:, 1])
     return np.stack([keys // n, keys % n], axis=1)
 

@@ -1,47 +1,51 @@
-"""Hearts made ready to run: anatomy, graph and lead weights of a patient, built once and kept.
-
-A patient's ``data`` say which heart it is: ``anatomy`` names a preset or the path of a mesh; other
-entries change the shape of a preset (`vitolab.models.electrophysiology.shapes.Shape`), the seed
-and spacing of its mesh, or where it lies in the torso.
-"""
+"""Hearts made ready to run: anatomy, graph and lead weights of a patient, built once and kept."""
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
-from vitolab.files import ArrayCache, checksum, digest, source_version
+from vitolab.files import digest
 from vitolab.models.electrophysiology.anatomy import Anatomy
+from vitolab.models.electrophysiology.cache import cache_folder, cached, is_kept
+from vitolab.models.electrophysiology.description import (
+    NUMBERS,
+    SHAPE,
+    SHIFTS,
+    TURNS,
+    Description,
+    described,
+    mesh_checksum,
+)
 from vitolab.models.electrophysiology.graph import Graph, connect
 from vitolab.models.electrophysiology.importer import load_anatomy
-from vitolab.models.electrophysiology.leadfield import Leads, orient, prepare
+from vitolab.models.electrophysiology.leadfield import Leads, orient
+from vitolab.models.electrophysiology.leadfield import prepare as prepare_leads
 from vitolab.models.electrophysiology.mesh import generate
-from vitolab.models.electrophysiology.shapes import PRESETS, Shape
+from vitolab.models.electrophysiology.shapes import PRESETS
 from vitolab.models.electrophysiology.torso import superellipsoid
 from vitolab.problem import FloatArray, Patient
+
+__all__ = ["LEAD_FIELDS", "NUMBERS", "SHAPE", "Heart", "heart", "in_torso", "prepare", "prepared"]
 
 LEAD_FIELDS = ("bem", "infinite")
 SPACING = 3.6  # mm
 RATIO = 0.5  # of cross-fibre to fibre speed
-TURNS = ("azimuth", "elevation", "roll")  # degrees beside the usual orientation
-SHIFTS = ("offset_x", "offset_y", "offset_z")  # mm beside the centre of the torso frame
-SHAPE = tuple(field.name for field in fields(Shape))
-NUMBERS = (*SHAPE, *TURNS, *SHIFTS, "mesh_seed", "spacing")
+_BUILDING = threading.Lock()  # the number of BLAS threads is one for the whole process
 
 
 @dataclass(frozen=True)
 class Heart:
-    """A heart that can be run.
+    """A heart that can be run; its arrays are shared and read-only.
 
     Attributes
     ----------
@@ -70,130 +74,152 @@ def heart(patient: Patient, lead_field: str = "bem") -> Heart:
     ----------
     patient : Patient
         With ``anatomy`` in its data: the name of a preset, whose shape further data may change, or
-        the path of a mesh.
+        the path of a mesh, see `vitolab.models.electrophysiology.description`.
     lead_field : {"bem", "infinite"}
         A homogeneous torso, or an infinite medium.
+
+    Returns
+    -------
+    Heart
 
     Raises
     ------
     ValueError
         If the data name no heart, or one that cannot be built.
     """
-    if lead_field not in LEAD_FIELDS:
-        raise ValueError(f"lead_field is {lead_field!r}, expected one of {', '.join(LEAD_FIELDS)}")
+    _check([lead_field])
     return prepared(described(patient), lead_field)
 
 
-def cache_folder() -> Path:
-    """Folder in which built hearts are kept: ``VITOLAB_CACHE``, or the user's cache."""
-    configured = os.environ.get("VITOLAB_CACHE")
-    if configured:
-        return Path(configured)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "vitolab"
+def prepare(
+    patients: Sequence[Patient], lead_fields: Sequence[str] = ("bem",), n_jobs: int = 1
+) -> None:
+    """Build the hearts of patients that are not in the cache yet, before they are needed.
 
-
-@lru_cache(maxsize=1)
-def version() -> str:
-    """Change whenever a heart may be built differently."""
-    folder = Path(__file__).parent
-    names = (
-        "anatomy",
-        "shapes",
-        "mesh",
-        "fibres",
-        "graph",
-        "leadfield",
-        "torso",
-        "repair",
-        "importer",
-        "ldrb",
-    )
-    sources = source_version(*(folder / f"{name}.py" for name in names), __file__)
-    return digest(sources, np.__version__, scipy.__version__)[:12]
-
-
-def cached(name: str, compute: Any) -> dict[str, NDArray[Any]]:
-    """Arrays of this name from the cache, or computed and kept there if it can be written."""
-    store = ArrayCache(cache_folder() / "hearts")
-    found = store.load(version(), name)
-    if found is None:
-        found = compute()
-        with contextlib.suppress(OSError):  # a cache that cannot be written costs time only
-            store.store(version(), name, found)
-    return found
-
-
-def described(patient: Patient) -> str:
-    """Give the data that say which heart it is, as canonical JSON; equal for equal hearts.
+    Parameters
+    ----------
+    patients : sequence of Patient
+        See `heart`.
+    lead_fields : sequence of {"bem", "infinite"}
+    n_jobs : int
+        Processes that build.
 
     Raises
     ------
     ValueError
-        If the data name no heart.
+        If a patient's data name no heart, or one that cannot be built; the sentence names the
+        patient.
     """
-    named = patient.data.get("anatomy")
-    if not isinstance(named, str) or not named:
-        raise ValueError(
-            f"patient {patient.name!r}: anatomy is {named!r}, expected "
-            f"{', '.join(PRESETS)} or the path of a mesh"
+    _check(lead_fields)
+    folder = cache_folder()
+    missing = [
+        found
+        for found in dict.fromkeys(described(patient) for patient in patients)
+        if not all(is_kept(_name(found, part), folder) for part in (None, *lead_fields))
+    ]
+    if missing:
+        Parallel(n_jobs=min(n_jobs, len(missing)))(
+            delayed(_prepare)(found, tuple(lead_fields), folder) for found in missing
         )
-    data: dict[str, Any] = {"anatomy": named}
-    for name in NUMBERS:
-        value = patient.data.get(name)
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-            raise ValueError(
-                f"patient {patient.name!r}: {name} is {value!r}, expected a finite number"
-            )
-        data[name] = float(value)
-    if named not in PRESETS:
-        shaped = [name for name in (*SHAPE, "mesh_seed", "spacing") if name in data]
-        if shaped:
-            raise ValueError(
-                f"patient {patient.name!r}: {shaped[0]} is given beside the anatomy {named!r}, "
-                f"expected it with one of {', '.join(PRESETS)} only"
-            )
-        path = Path(named)
-        if not path.is_file():
-            raise ValueError(
-                f"patient {patient.name!r}: anatomy is {named!r}, expected "
-                f"{', '.join(PRESETS)} or the path of a mesh"
-            )
-        data["checksum"] = _checksum(path, path.stat().st_mtime_ns, path.stat().st_size)
-    return json.dumps(data, sort_keys=True)
 
 
-@lru_cache(maxsize=256)
-def _checksum(path: Path, _changed: int, _size: int) -> str:
-    """SHA-256 of a mesh, computed again when the file changes."""
-    return checksum(path)
+def _prepare(description: Description, lead_fields: Sequence[str], folder: Path) -> None:
+    """Build one heart with its leads and keep it."""
+    for lead_field in lead_fields:
+        prepared(description, lead_field, folder)
 
 
-@lru_cache(maxsize=256)
-def prepared(described: str, lead_field: str) -> Heart:
-    """Give the heart of a description, from memory, from the cache, or built."""
-    data = json.loads(described)
-    arrays = cached(digest(data, lead_field), lambda: _to_arrays(_build(data, lead_field)))
-    return _from_arrays(arrays)
+def _check(lead_fields: Sequence[str]) -> None:
+    """Refuse what is no lead field."""
+    for name in lead_fields:
+        if name not in LEAD_FIELDS:
+            raise ValueError(f"lead_field is {name!r}, expected one of {', '.join(LEAD_FIELDS)}")
 
 
-def _build(data: Mapping[str, Any], lead_field: str) -> Heart:
-    """Build a heart."""
-    if data["anatomy"] in PRESETS:
+def _name(description: Description, lead_field: str | None = None) -> str:
+    """Name in the cache of a heart without leads, or of its lead weights."""
+    return digest(description.key, lead_field)
+
+
+def prepared(description: Description, lead_field: str, folder: Path | None = None) -> Heart:
+    """Give the heart of a description, from memory, from the cache, or built.
+
+    Parameters
+    ----------
+    description : Description
+    lead_field : {"bem", "infinite"}
+    folder : Path, optional
+        Of the cache, by default `cache_folder`.
+
+    Returns
+    -------
+    Heart
+
+    Raises
+    ------
+    ValueError
+        If it cannot be built.
+    """
+    folder = cache_folder() if folder is None else folder
+    geometry = _geometry(description, folder)
+    return Heart(**geometry, weights=_weights(description, lead_field, folder))
+
+
+@lru_cache(maxsize=100)  # 3 MB each
+def _geometry(description: Description, folder: Path) -> dict[str, Any]:
+    """All of a heart but its lead weights, which are its own for each lead field."""
+    arrays = cached(
+        _name(description), lambda: _built(description, lambda: _shaped(description)), folder
+    )
+    parts: dict[str, Any] = {name: arrays[name] for name in ("placed", "volume")}
+    for name, kind in (("anatomy", Anatomy), ("graph", Graph)):
+        parts[name] = kind(**{f.name: arrays[f"{name}.{f.name}"] for f in fields(kind)})
+    return parts
+
+
+@lru_cache(maxsize=200)  # 0.5 MB each
+def _weights(description: Description, lead_field: str, folder: Path) -> FloatArray:
+    """Lead weights of a heart."""
+
+    def compute() -> dict[str, NDArray[Any]]:
+        geometry = _geometry(description, folder)
+        placed, tets = geometry["placed"], geometry["anatomy"].tets
+        return _built(description, lambda: {"weights": _leads(lead_field).weights(placed, tets)})
+
+    found: FloatArray = cached(_name(description, lead_field), compute, folder)["weights"]
+    return found
+
+
+def _built(
+    description: Description, build: Callable[[], dict[str, NDArray[Any]]]
+) -> dict[str, NDArray[Any]]:
+    """Build with one BLAS thread, as sums differ between numbers of threads; name the patient."""
+    try:
+        with _BUILDING, threadpool_limits(1):
+            return build()
+    except (ValueError, ModuleNotFoundError) as error:
+        raise ValueError(f"patient {description.patient!r}: {error}") from error
+
+
+def _shaped(description: Description) -> dict[str, NDArray[Any]]:
+    """Arrays of a heart without lead weights."""
+    data = dict(description.numbers)
+    if description.path:
+        anatomy = load_anatomy(description.path)
+        if mesh_checksum(description.path) != description.anatomy:
+            raise ValueError(f"{description.path} was changed while it was read, expected it whole")
+        graph = connect(anatomy, RATIO)
+    else:
         changed = {name: data[name] for name in SHAPE if name in data}
-        shape = replace(PRESETS[data["anatomy"]], **changed)
+        shape = replace(PRESETS[description.anatomy], **changed)
         anatomy = generate(shape, data.get("spacing", SPACING), int(data.get("mesh_seed", 0)))
         graph = connect(anatomy, RATIO, distance=shape.distance)
-    else:
-        anatomy = load_anatomy(data["anatomy"])
-        graph = connect(anatomy, RATIO)
     turn = orient(**{name: data.get(name, 0.0) for name in TURNS})
     shift = np.array([data.get(name, 0.0) for name in SHIFTS])
-    placed = in_torso(anatomy, turn, shift)
-    weights = _leads(lead_field).weights(placed, anatomy.tets)
-    return Heart(anatomy, placed, graph, anatomy.lumped, weights)
+    arrays = {"placed": in_torso(anatomy, turn, shift), "volume": anatomy.lumped}
+    for name, whole in (("anatomy", anatomy), ("graph", graph)):
+        arrays |= {f"{name}.{f.name}": getattr(whole, f.name) for f in fields(whole)}
+    return arrays
 
 
 def in_torso(anatomy: Anatomy, turn: FloatArray, shift: FloatArray) -> FloatArray:
@@ -218,26 +244,4 @@ def in_torso(anatomy: Anatomy, turn: FloatArray, shift: FloatArray) -> FloatArra
 @lru_cache(maxsize=2)
 def _leads(lead_field: str) -> Leads:
     """Leads that all personalised hearts share."""
-    return prepare(torso=None if lead_field == "infinite" else superellipsoid())
-
-
-_GRAPH = tuple(field.name for field in fields(Graph))
-_ANATOMY = tuple(field.name for field in fields(Anatomy))
-
-
-def _to_arrays(built: Heart) -> dict[str, NDArray[Any]]:
-    """Plain arrays of a heart."""
-    arrays = {f"graph.{name}": getattr(built.graph, name) for name in _GRAPH}
-    arrays |= {f"anatomy.{name}": getattr(built.anatomy, name) for name in _ANATOMY}
-    return arrays | {name: getattr(built, name) for name in ("placed", "volume", "weights")}
-
-
-def _from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Heart:
-    """Heart of plain arrays."""
-    return Heart(
-        anatomy=Anatomy(**{name: arrays[f"anatomy.{name}"] for name in _ANATOMY}),
-        graph=Graph(**{name: arrays[f"graph.{name}"] for name in _GRAPH}),
-        placed=arrays["placed"],
-        volume=arrays["volume"],
-        weights=arrays["weights"],
-    )
+    return prepare_leads(torso=None if lead_field == "infinite" else superellipsoid())

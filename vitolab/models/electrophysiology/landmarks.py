@@ -1,4 +1,9 @@
-"""Frame, coordinates and root nodes of a heart whose surfaces are tagged."""
+"""Frame, coordinates and root nodes of a heart whose surfaces are tagged.
+
+Nodes are in mm, shape (n, 3); `tets`, shape (m, 4), `surface` and `base`, shape (n,), are those of
+`vitolab.models.electrophysiology.anatomy.Anatomy`; `triangles`, shape (k, 3), are those of the
+boundary, their normals pointing out of the tissue.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial import cKDTree
 
-from vitolab.models.electrophysiology.anatomy import EPI, LV_ENDO, RV_ENDO
+from vitolab.models.electrophysiology.anatomy import EPI, LV_ENDO, RV_ENDO, nearest_node
 from vitolab.models.electrophysiology.ldrb import laplace
 from vitolab.models.electrophysiology.surfaces import normals, rim_edges, septal
 from vitolab.problem import BoolArray, FloatArray, IntArray
@@ -25,12 +30,17 @@ def heart_frame(
 
     z runs from the LV apex to the middle of the LV rim; the RV lies at -x.
 
+    Parameters
+    ----------
+    nodes, triangles, surface, base
+        See the head of this module.
+
     Returns
     -------
     frame : ndarray, shape (3, 3)
-        Rows x, y and z.
+        Rows: unit vectors along x, y and z in the coordinates of the nodes.
     centre : ndarray, shape (3,)
-        Middle of the rim of the LV endocardium.
+        Middle of the rim of the LV endocardium, mm.
 
     Raises
     ------
@@ -72,10 +82,21 @@ def coordinates(
 ) -> dict[str, Any]:
     """Frame and coordinates of the nodes, named as in `Anatomy`.
 
+    Parameters
+    ----------
+    nodes, tets, triangles, surface, base
+        See the head of this module.
+
     Returns
     -------
-    dict
-        ``base``, ``transmural``, ``apex_base``, ``rotation``, ``right`` and ``frame``.
+    dict of str to ndarray
+        ``base``, ``transmural``, ``apex_base``, ``rotation`` (radians) and ``right``, of shape
+        (n,), and ``frame``, of shape (3, 3).
+
+    Raises
+    ------
+    ValueError
+        As `heart_frame`, and as `vitolab.models.electrophysiology.ldrb.laplace`.
     """
     frame, centre = heart_frame(nodes, triangles, surface, base)
     x, y, z = ((nodes - centre) @ frame.T).T
@@ -94,7 +115,19 @@ def coordinates(
 
 
 def free_wall(nodes: FloatArray, surface: IntArray, septum: BoolArray) -> BoolArray:
-    """Nodes between epicardium and RV endocardium where these are near each other, shape (n,)."""
+    """Nodes of the free wall of the RV: where epicardium and RV endocardium are near each other.
+
+    Parameters
+    ----------
+    nodes, surface
+        See the head of this module.
+    septum : ndarray of bool, shape (n,)
+        Right side of the septum.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+    """
     lining = nodes[(surface == RV_ENDO) & ~septum]
     epi = cKDTree(nodes[surface == EPI])
     inward, at = cKDTree(lining).query(nodes)
@@ -106,16 +139,27 @@ def free_wall(nodes: FloatArray, surface: IntArray, septum: BoolArray) -> BoolAr
 def find_roots(
     nodes: FloatArray, triangles: IntArray, surface: IntArray, height: FloatArray
 ) -> IntArray:
-    """Middle of the left side of the septum, and of its right side near the apex, shape (2,).
+    """Middle of the left side of the septum, and of its right side near the apex.
 
     The nodes of the LV endocardium and of the right side of the septum that are nearest to the mean
     of the latter at 0.6 and 0.3 of the height.
+
+    Parameters
+    ----------
+    nodes, triangles, surface
+        See the head of this module.
+    height : ndarray, shape (n,)
+        0 at the apex to 1 at the base.
+
+    Returns
+    -------
+    ndarray of int, shape (2,)
     """
     septum = np.flatnonzero(septal(nodes, triangles, surface))
     left = np.flatnonzero(surface == LV_ENDO)
     sites = ((left, LV_HEIGHT), (septum, RV_HEIGHT))
     return np.array(
-        [_nearest(nodes, own, _middle(nodes, septum, height, level)) for own, level in sites]
+        [nearest_node(nodes, own, _middle(nodes, septum, height, level)) for own, level in sites]
     )
 
 
@@ -124,8 +168,3 @@ def _middle(nodes: FloatArray, own: IntArray, height: FloatArray, level: float) 
     offset = np.abs(height[own] - level)
     middle: FloatArray = nodes[own[offset <= max(BAND, float(offset.min()))]].mean(axis=0)
     return middle
-
-
-def _nearest(nodes: FloatArray, own: IntArray, point: FloatArray) -> int:
-    """Of some nodes the one nearest to a point."""
-    return int(own[np.linalg.norm(nodes[own] - point, axis=1).argmin()])

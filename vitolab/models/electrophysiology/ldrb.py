@@ -73,7 +73,20 @@ def laplace(nodes: FloatArray, tets: IntArray, fixed: FloatArray) -> FloatArray:
 
 
 def gradient(nodes: FloatArray, tets: IntArray, values: FloatArray) -> FloatArray:
-    """Gradient of a nodal field at the nodes, mean over tetrahedra by volume, shape (n, 3)."""
+    """Gradient of a field at the nodes: mean over the tetrahedra around, weighted with volume.
+
+    Parameters
+    ----------
+    nodes : ndarray, shape (n, 3)
+    tets : ndarray of int, shape (m, 4)
+    values : ndarray, shape (n,)
+        The field, linear in each tetrahedron.
+
+    Returns
+    -------
+    ndarray, shape (n, 3)
+        In the unit of the values per unit of the nodes; zero at nodes of no tetrahedron.
+    """
     volumes = np.abs(tet_volumes(nodes, tets))
     scaled = (_shape_gradients(nodes, tets) * values[tets][:, :, None]).sum(axis=1)
     scaled *= volumes[:, None]
@@ -88,7 +101,22 @@ def gradient(nodes: FloatArray, tets: IntArray, values: FloatArray) -> FloatArra
 
 
 def apex(nodes: FloatArray, base: BoolArray) -> int:
-    """Node that lies farthest from the plane through the base."""
+    """Node that lies farthest from the plane through the base.
+
+    Parameters
+    ----------
+    nodes : ndarray, shape (n, 3)
+    base : ndarray of bool, shape (n,)
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        If the base has less than three nodes.
+    """
     if base.sum() < 3:
         raise ValueError(f"{base.sum()} nodes lie on the base, expected 3 at least")
     centre = nodes[base].mean(axis=0)

@@ -207,9 +207,14 @@ def prepare(electrodes: ArrayLike = POSITIONS, torso: Torso | None = None) -> Le
 def electrical_axis(area_i: ArrayLike, area_avf: ArrayLike) -> FloatArray:
     """Frontal electrical axis from the net QRS areas of leads I and aVF.
 
+    Parameters
+    ----------
+    area_i, area_avf : array_like, shape (...)
+        In the same unit.
+
     Returns
     -------
-    ndarray
+    ndarray, shape (...)
         Degrees in (-180, 180], 0 to the patient's left, 90 to the feet.
     """
     axis = np.degrees(np.arctan2(2.0 * np.asarray(area_avf), np.sqrt(3.0) * np.asarray(area_i)))

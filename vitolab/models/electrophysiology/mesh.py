@@ -17,6 +17,7 @@ from vitolab.models.electrophysiology.anatomy import (
     RV_ENDO,
     Anatomy,
     boundary,
+    nearest_node,
 )
 from vitolab.models.electrophysiology.carve import carve
 from vitolab.models.electrophysiology.fibres import helix
@@ -117,7 +118,9 @@ def _describe(
         rotation=np.arctan2(nodes[:, 1], -nodes[:, 0]),
         right=right,
         fibres=helix(np.array([0.0, 0.0, 1.0]), outward, transmural, *angles),
-        roots=np.array([_nearest(nodes, surface == tag, site) for tag, site in sites]),
+        roots=np.array(
+            [nearest_node(nodes, np.flatnonzero(surface == tag), site) for tag, site in sites]
+        ),
         frame=np.eye(3),
     )
 
@@ -144,9 +147,3 @@ def _blend(inner: Distance, outer: Distance, nodes: FloatArray, share: FloatArra
     slopes = gradient(inner, nodes), gradient(outer, nodes)
     direction: FloatArray = slopes[0] + share[:, None] * (slopes[1] - slopes[0])
     return direction
-
-
-def _nearest(nodes: FloatArray, allowed: BoolArray, site: list[float]) -> int:
-    """The allowed node that is nearest to a site."""
-    candidates = np.flatnonzero(allowed)
-    return int(candidates[np.argmin(np.linalg.norm(nodes[candidates] - site, axis=1))])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -18,6 +19,7 @@ from vitolab.problem import FloatArray, IntArray
 
 FORMATS = {".vtu": "vtu", ".vtk": "vtk", ".msh": "gmsh", ".xdmf": "xdmf"}
 INSTALL = "pip install 'vitolab[mesh]'"
+_ALONE = threading.Lock()  # standard output and filters of warnings are the whole process's
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,7 @@ def _meshio() -> Any:
 def _silenced() -> Iterator[io.StringIO]:
     """Catch what meshio prints; numbers cut short are an error."""
     said = io.StringIO()
-    with redirect_stdout(said), redirect_stderr(said), warnings.catch_warnings():
+    with _ALONE, redirect_stdout(said), redirect_stderr(said), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.filterwarnings("error", "string or file could not be read", DeprecationWarning)
         yield said

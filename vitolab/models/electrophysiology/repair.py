@@ -35,6 +35,10 @@ def scale(points: FloatArray, units: str | None) -> float:
     units : {"mm", "cm", "m"}, optional
         Guessed from the diagonal of the bounding box if absent.
 
+    Returns
+    -------
+    float
+
     Raises
     ------
     ValueError
@@ -92,7 +96,19 @@ class Cleaned:
 
 
 def neighbours(tets: IntArray, n: int) -> csr_array:
-    """Nodes that share a tetrahedron, as a matrix of ones of shape (n, n), zero on its diagonal."""
+    """Which nodes share a tetrahedron.
+
+    Parameters
+    ----------
+    tets : ndarray of int, shape (m, 4)
+    n : int
+        Number of nodes.
+
+    Returns
+    -------
+    csr_array, shape (n, n)
+        Ones, zero on the diagonal.
+    """
     i, j = edges(tets).T
     upper = coo_array((np.ones(len(i)), (i, j)), shape=(n, n))
     return csr_array(upper + upper.T)
@@ -106,6 +122,11 @@ def clean(points: FloatArray, tets: IntArray, units: str | None = None) -> Clean
     points : ndarray, shape (n_points, 3)
     tets : ndarray of int, shape (n_cells, 4)
     units : {"mm", "cm", "m"}, optional
+        Of the points, see `scale`.
+
+    Returns
+    -------
+    Cleaned
 
     Raises
     ------
@@ -228,6 +249,7 @@ def node_fibres(fibres: FloatArray, tets: IntArray, volumes: FloatArray, n: int)
         Zero or NaN where unknown.
     tets : ndarray of int, shape (m, 4)
     volumes : ndarray, shape (m,)
+        Weights, in any unit.
     n : int
         Number of nodes.
 
@@ -254,6 +276,7 @@ def mend_fibres(fibres: FloatArray, tets: IntArray) -> tuple[FloatArray, int]:
     Returns
     -------
     fibres : ndarray, shape (n, 3)
+        Unit vectors.
     n_mended : int
 
     Raises

@@ -23,9 +23,18 @@ def scatter(shape: Shape, h: float, rng: np.random.Generator) -> tuple[FloatArra
     right ventricle meets the left. Surfaces and base plane follow, then a lattice between them.
     Points of different surfaces may come closer, for the sake of thin walls.
 
+    Parameters
+    ----------
+    shape : Shape
+    h : float
+        mm.
+    rng : Generator
+        Of the jitter.
+
     Returns
     -------
     points : ndarray, shape (n, 3)
+        mm.
     label : ndarray of int, shape (n,)
         The surface each was placed on, or `INTERIOR`.
     """

@@ -103,7 +103,7 @@ class Shape:
 
     @property
     def ellipsoids(self) -> dict[str, tuple[FloatArray, FloatArray]]:
-        """Centre and radii of each surface, before the LV wall's variation."""
+        """Centre and radii, mm, of each surface by name, before the LV wall's variation."""
         depth = TRUNCATION * self.lv_length
         left = np.array([0.0, 0.0, -depth])
         right = np.array([self.rv_offset, 0.0, -depth])
@@ -125,10 +125,12 @@ class Shape:
         ----------
         name : {"lv_endo", "lv_epi", "rv_endo", "rv_epi"}
         points : ndarray, shape (k, 3)
+            Heart frame, mm.
 
         Returns
         -------
         ndarray, shape (k,)
+            mm.
         """
         centre, radii = self.ellipsoids[name]
         p = (points - centre) / radii
@@ -146,7 +148,18 @@ class Shape:
         return distance
 
     def wall(self, points: FloatArray) -> FloatArray:
-        """Signed distance to the myocardium continued above the base, shape (k,)."""
+        """Signed distance to the myocardium continued above the base.
+
+        Parameters
+        ----------
+        points : ndarray, shape (k, 3)
+            Heart frame, mm.
+
+        Returns
+        -------
+        ndarray, shape (k,)
+            mm.
+        """
         epi = self.surface("lv_epi", points)
         hull = np.minimum(epi, self.surface("rv_epi", points))
         cavity = np.minimum(epi, -self.surface("rv_endo", points))
@@ -187,7 +200,22 @@ PRESETS = {
 
 
 def gradient(distance: Distance, points: FloatArray, step: float = 1e-3) -> FloatArray:
-    """Central differences of a distance, shape (k, 3)."""
+    """Gradient of a distance by central differences.
+
+    Parameters
+    ----------
+    distance : callable
+        Signed distance of points, mm.
+    points : ndarray, shape (k, 3)
+        mm.
+    step : float
+        Of the differences, mm.
+
+    Returns
+    -------
+    ndarray, shape (k, 3)
+        mm per mm: of length 1 for an exact distance.
+    """
     slopes = np.empty_like(points)
     for axis in range(3):
         shift = np.zeros(3)

@@ -1,6 +1,8 @@
 """Which part of the boundary of a mesh is endocardium, epicardium or base.
 
-`triangles` are those of the boundary, their normals pointing out of the tissue.
+Nodes are in mm, shape (n, 3); `triangles`, shape (k, 3), are those of the boundary, their normals
+pointing out of the tissue; `surface` and `base`, shape (n,), are those of
+`vitolab.models.electrophysiology.anatomy.Anatomy`.
 """
 
 from __future__ import annotations
@@ -13,7 +15,14 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import ConvexHull, QhullError, cKDTree
 
-from vitolab.models.electrophysiology.anatomy import EPI, INTERIOR, LV_ENDO, RV_ENDO, SURFACES
+from vitolab.models.electrophysiology.anatomy import (
+    EPI,
+    INTERIOR,
+    LV_ENDO,
+    RV_ENDO,
+    SURFACES,
+    sides,
+)
 from vitolab.problem import BoolArray, FloatArray, IntArray
 
 # Degrees between the normal of a flat base and of its triangles, and their distance from its plane
@@ -32,7 +41,20 @@ THIN = 0.25  # quantile of the distance to the epicardium that stands for the fr
 
 
 def normals(nodes: FloatArray, triangles: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Unit normal, shape (k, 3), and area, shape (k,), of each triangle."""
+    """Normals and areas of triangles.
+
+    Parameters
+    ----------
+    nodes, triangles
+        See the head of this module.
+
+    Returns
+    -------
+    normal : ndarray, shape (k, 3)
+        Unit vectors; zero where a triangle is flat.
+    area : ndarray, shape (k,)
+        mm².
+    """
     a, b, c = nodes[triangles].transpose(1, 0, 2)
     cross = np.cross(b - a, c - a)
     length = np.linalg.norm(cross, axis=1)
@@ -40,21 +62,31 @@ def normals(nodes: FloatArray, triangles: IntArray) -> tuple[FloatArray, FloatAr
 
 
 def median_edge(nodes: FloatArray, triangles: IntArray) -> float:
-    """Median length of the edges of the triangles."""
+    """Median length of the edges of the triangles, mm."""
     corners = nodes[triangles]
     return float(np.median(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2)))
 
 
 def rim_edges(triangles: IntArray) -> IntArray:
     """Edges that belong to one of the triangles only, shape (k, 2)."""
-    edges = np.sort(triangles[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1)
+    edges = np.sort(sides(triangles), axis=1)
     edges, count = np.unique(edges, axis=0, return_counts=True)
     rim: IntArray = edges[count == 1]
     return rim
 
 
 def flat_base(nodes: FloatArray, triangles: IntArray) -> BoolArray:
-    """Triangles of the plane that holds the largest part of the boundary, shape (k,)."""
+    """Triangles of the plane that holds the largest part of the boundary.
+
+    Parameters
+    ----------
+    nodes, triangles
+        See the head of this module.
+
+    Returns
+    -------
+    ndarray of bool, shape (k,)
+    """
     normal, area = normals(nodes, triangles)
     centre = nodes[triangles].mean(axis=1)
     edge = median_edge(nodes, triangles)
@@ -82,6 +114,11 @@ def segment(nodes: FloatArray, triangles: IntArray) -> tuple[IntArray, BoolArray
     """Tags from the shape alone: a flat base splits the boundary into its three surfaces.
 
     The two surfaces that enclose a cavity are the endocardia, that of the thicker wall is the LV's.
+
+    Parameters
+    ----------
+    nodes, triangles
+        See the head of this module.
 
     Returns
     -------
@@ -233,7 +270,17 @@ def _spread(triangles: IntArray, surface: IntArray, untagged: BoolArray) -> None
 
 
 def septal(nodes: FloatArray, triangles: IntArray, surface: IntArray) -> BoolArray:
-    """Nodes of the RV endocardium whose wall lies towards the LV, shape (n,)."""
+    """Nodes of the RV endocardium whose wall lies towards the LV: the right side of the septum.
+
+    Parameters
+    ----------
+    nodes, triangles, surface
+        See the head of this module.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+    """
     own = (surface[triangles] == RV_ENDO).any(axis=1)
     normal, area = normals(nodes, triangles[own])
     summed = np.zeros_like(nodes)
@@ -249,9 +296,16 @@ def check(nodes: FloatArray, triangles: IntArray, surface: IntArray) -> None:
 
     Swapped means that the wall of the LV is the thinner one and its cavity the less convex one.
 
+    Parameters
+    ----------
+    nodes, triangles, surface
+        See the head of this module.
+
     Raises
     ------
     ValueError
+        If a tag is absent, an endocardium is in pieces or encloses no cavity, the endocardia are
+        swapped, or the right side of the septum is not tagged as RV endocardium.
     """
     for tag in (LV_ENDO, RV_ENDO, EPI):
         if not (surface == tag).any():
@@ -291,7 +345,17 @@ def check(nodes: FloatArray, triangles: IntArray, surface: IntArray) -> None:
 
 
 def summary(nodes: FloatArray, triangles: IntArray, surface: IntArray, base: BoolArray) -> str:
-    """Node counts and areas of the surfaces, as text."""
+    """Node counts and areas (cm²) of the surfaces, as text to show to the user.
+
+    Parameters
+    ----------
+    nodes, triangles, surface, base
+        See the head of this module.
+
+    Returns
+    -------
+    str
+    """
     _, area = normals(nodes, triangles)
     of_base = base[triangles].all(axis=1)
     parts = [
@@ -322,7 +386,7 @@ def _seam(nodes: FloatArray, triangles: IntArray, surface: IntArray) -> BoolArra
 
 def _patches(triangles: IntArray) -> IntArray:
     """Number of the edge-connected patch of each triangle, shape (k,)."""
-    edges = np.sort(triangles[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1)
+    edges = np.sort(sides(triangles), axis=1)
     _, edge = np.unique(edges, axis=0, return_inverse=True)
     n_edges = int(edge.max(initial=-1)) + 1
     owner = np.repeat(np.arange(len(triangles)), 3)

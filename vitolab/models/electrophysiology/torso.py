@@ -56,11 +56,31 @@ class Torso:
         return centroids
 
     def snap(self, points: ArrayLike) -> FloatArray:
-        """Nearest points of the surface, shape (n, 3)."""
+        """Move points to the nearest ones of the surface.
+
+        Parameters
+        ----------
+        points : array_like, shape (n, 3)
+            Torso frame, mm.
+
+        Returns
+        -------
+        ndarray, shape (n, 3)
+        """
         return self.nearest(points)[0]
 
     def outside(self, points: FloatArray) -> BoolArray:
-        """Points beyond the plane of the triangle whose centre is nearest, shape (n,)."""
+        """Tell which points lie beyond the plane of the triangle whose centre is nearest.
+
+        Parameters
+        ----------
+        points : ndarray, shape (n, 3)
+            Torso frame, mm.
+
+        Returns
+        -------
+        ndarray of bool, shape (n,)
+        """
         a, b, c = self.vertices[self.triangles].transpose(1, 0, 2)
         nearest = cKDTree(self.centroids).query(points)[1]
         beyond = points - a[nearest]
@@ -68,7 +88,20 @@ class Torso:
         return outside
 
     def nearest(self, points: ArrayLike) -> tuple[FloatArray, IntArray]:
-        """Nearest points of the surface, shape (n, 3), and their triangles, shape (n,)."""
+        """Find the nearest points of the surface.
+
+        Parameters
+        ----------
+        points : array_like, shape (n, 3)
+            Torso frame, mm.
+
+        Returns
+        -------
+        foot : ndarray, shape (n, 3)
+            mm.
+        triangle : ndarray of int, shape (n,)
+            In which each lies.
+        """
         points = np.asarray(points, dtype=np.float64)
         corner = self.vertices[self.triangles]
         a, b, c = corner.transpose(1, 0, 2)
@@ -96,9 +129,15 @@ class Torso:
 
         Positive from inside, where they add up to 4 pi. Undefined in the triangle itself.
 
+        Parameters
+        ----------
+        points : ndarray, shape (n, 3)
+            Torso frame, mm.
+
         Returns
         -------
         ndarray, shape (n, t)
+            Steradians.
         """
         corner = self.vertices[self.triangles]
         a, b, c = corner.transpose(1, 0, 2)
