@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from vitolab.display import say
+
 if TYPE_CHECKING:
     from vitolab.patients import PatientTable
     from vitolab.problem import Patient, Problem
@@ -30,7 +32,7 @@ class Model:
     problem : callable
         ``problem(setup)``: the problem of a setup; a ValueError if there is no such setup.
     training : callable
-        ``training()``: the synthetic patients to learn from.
+        ``training(setup, n_jobs)``: the synthetic patients to learn from, ready to be run.
     max_runs : int or None
         Forward runs allowed per patient; None for 50 per parameter.
     data : mapping of str to str
@@ -46,7 +48,7 @@ class Model:
     n_states: Mapping[str, int]
     setup: str
     problem: Callable[[str], Problem]
-    training: Callable[[], list[Patient]]
+    training: Callable[[str, int], list[Patient]]
     max_runs: int | None = None
     data: Mapping[str, str] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -59,7 +61,7 @@ def _circulation(setup: str) -> Problem:
     return circulation.problem(setup)
 
 
-def _circulation_training() -> list[Patient]:
+def _circulation_training(setup: str, n_jobs: int) -> list[Patient]:
     from vitolab.models import circulation
 
     return circulation.cohort().evaluation
@@ -81,10 +83,13 @@ def _electrophysiology(setup: str) -> Problem:
     return electrophysiology.problem(setup)
 
 
-def _electrophysiology_training() -> list[Patient]:
+def _electrophysiology_training(setup: str, n_jobs: int) -> list[Patient]:
     from vitolab.models import electrophysiology
 
-    return electrophysiology.cohort().evaluation
+    patients = electrophysiology.cohort().evaluation
+    say(f"preparing the hearts of {len(patients)} synthetic patients (kept for the next time)")
+    electrophysiology.prepare(patients, [setup], n_jobs)
+    return patients
 
 
 def _with_hearts(table: PatientTable, setup: str, n_jobs: int) -> PatientTable:

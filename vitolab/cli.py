@@ -173,7 +173,7 @@ def personalize(
 
     table = read(patients)
     if train_on is None:
-        training, trained_on = chosen.training(), "synthetic patients"
+        training, trained_on = chosen.training(setup, n_jobs), "synthetic patients"
     else:
         training, trained_on = read(train_on).patients, "patients"
 
