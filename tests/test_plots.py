@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 from bokeh.core.validation import check_integrity
 
-from vitolab import plots, studies
+from vitolab import plots, sizes
 from vitolab.models import circulation, rosenbrock
 from vitolab.plots import paper, summary, tables
 from vitolab.plots.decisions import action_choice, visits_map
@@ -286,7 +286,7 @@ def test_scouting_prefers_success_then_fewer_runs():
 
 
 def test_numbers_of_states_are_those_that_the_studies_use():
-    assert paper.N_STATES == studies.N_STATES
+    assert paper.N_STATES == sizes.N_STATES
 
 
 # --- what a figure shows -----------------------------------------------------------------
