@@ -297,7 +297,7 @@ STUDIES = (
                 "mode": "table",
                 "n_patients": 75,
                 "n_samples": [10, 30, 100, 300, 1000, 3000, 10_000],
-                "n_repeats": 2,
+                "n_repeats": 1,
                 "methods": EP_METHODS,
                 "n_starts": 20,
             },
