@@ -267,6 +267,22 @@ def test_patients_that_cannot_be_read_are_refused(
     assert error in line
 
 
+@pytest.mark.parametrize("raised", [True, False])
+def test_a_command_that_is_stopped_says_how_to_go_on(
+    raised: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Typer raises, or answers with the exit status, from version to version."""
+
+    def stopped(*_: Any, **__: Any) -> int:
+        if raised:
+            raise KeyboardInterrupt
+        return cli.STOPPED
+
+    monkeypatch.setattr(cli, "app", stopped)
+    assert call("run", "tour") == cli.STOPPED
+    assert "the same command goes on from here" in capsys.readouterr().err
+
+
 def test_progress_of_an_earlier_run_is_not_shown_for_this_one(tmp_path: Path) -> None:
     from vitolab.store import newest_progress
 

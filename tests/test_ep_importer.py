@@ -305,6 +305,17 @@ def test_small_fragments_are_dropped_and_a_second_part_refused(tmp_path):
     )
 
 
+def test_a_wall_with_holes_is_refused(tmp_path):
+    """The sides of a hole would conduct as endocardium does."""
+    a = generate(PRESETS["hypertrophic"], 4.5)
+    outside = (a.surface != INTERIOR) | a.base
+    inner = np.flatnonzero(~outside[a.tets].any(axis=1))
+    gone = np.delete(a.tets, inner[len(inner) // 2], axis=0)
+    path = write(tmp_path / "heart.vtu", a.nodes, gone, surface=a.surface, fibres=a.fibres)
+    with pytest.raises(ValueError, match="the wall has 1 hole inside, expected a mesh"):
+        load_anatomy(path)
+
+
 def test_flat_repeated_and_other_cells_are_dropped(tmp_path):
     """Among them a tetrahedron of four nodes of the plane base, as Delaunay meshes have them."""
     a = heart()

@@ -21,6 +21,8 @@ app = typer.Typer(
     help="Personalise computational models with an agent that learns how they behave.",
 )
 
+STOPPED = 130  # exit status after Ctrl-C
+
 Results = Annotated[Path, typer.Option("--results", help="Folder of all results.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Same seed, same results.")]
 Jobs = Annotated[
@@ -220,6 +222,7 @@ def doctor() -> None:
     import shutil
     from importlib import metadata
 
+    from vitolab.models.electrophysiology.cache import cache_folder
     from vitolab.notebooks import find_notebook
     from vitolab.runs import LIBRARIES
     from vitolab.studies import STUDIES, processors
@@ -242,6 +245,9 @@ def doctor() -> None:
         except ValueError as error:
             typer.echo(f"notebook {study.name}: {error}")
     folder, why = kernel_cache()
+    hearts = cache_folder()
+    built = "writable" if _is_writable(hearts) else "NOT writable: hearts are built at every start"
+    typer.echo(f"cache of built hearts: {hearts}, {built}")
     state = "writable" if _is_writable(folder) else "NOT writable: kernels compile at every start"
     typer.echo(f"kernel cache ({why}): {folder}, {state}")
     typer.echo("  an old or damaged cache is cured by deleting the folder's .nbi and .nbc files")
@@ -295,9 +301,11 @@ def main() -> None:
     try:
         arguments = sys.argv[1:] or ["--help"]
         code = app(arguments, standalone_mode=False, prog_name="vitolab")
+        if code == STOPPED:  # some versions of typer answer with the status, others raise
+            raise KeyboardInterrupt
     except (typer.Abort, KeyboardInterrupt):
         typer.echo("vitolab: stopped; the same command goes on from here", err=True)
-        code = 130
+        code = STOPPED
     except Exception as error:
         from vitolab.claims import RunFailed
 
@@ -315,6 +323,11 @@ def _refusal(error: Exception) -> str | None:
 
     if hasattr(error, "format_message"):  # usage errors of the command line itself
         return str(error.format_message())
+    if isinstance(error, OSError) and error.filename is not None:
+        return (
+            f"{error.filename}: {error.strerror or type(error).__name__}, expected a folder or "
+            "file that can be read and written"
+        )
     if isinstance(error, (ValueError, OSError, RunInUse)):
         return " ".join(str(error).split())
     return None

@@ -231,11 +231,17 @@ def training_overlap(
         y = problem.measured(other)
         return bool(
             np.all(np.abs(problem.misfit(y, z)) <= 1e-9 * np.maximum(np.abs(y), np.abs(z)))
-            and other.data.keys() == patient.data.keys()
-            and all(_same(value, patient.data[name]) for name, value in other.data.items())
+            and _known(other).keys() == _known(patient).keys()
+            and all(_same(value, _known(patient)[name]) for name, value in _known(other).items())
         )
 
     return tuple(p.name for p in train_on if p.name == patient.name or is_same(p))
+
+
+def _known(patient: Patient) -> dict[str, Any]:
+    """Data of a patient, a mesh by its content whatever its name."""
+    content = "mesh_checksum" in patient.data
+    return {k: v for k, v in patient.data.items() if not (content and k == "anatomy")}
 
 
 def fit_table(

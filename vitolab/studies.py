@@ -155,11 +155,12 @@ def demo(results: Path | str = Path("results")) -> list[RunInfo]:
                     "far as a search over the domain tells"
                 )
     print(
-        "\nThe functions and patients are synthetic: they show that the method works, not what it "
-        "does for a real patient.\nRuns are forward runs of the model, each one counted; n is the "
+        "\nThe functions and patients are synthetic: they show how methods are run and compared, "
+        "not what they do\nfor a real patient. "
+        "Runs are forward runs of the model, each one counted; n is the "
         "number of personalisations, for references\nof the clinical models patients times "
         "random starts. Of several training sizes the largest is shown. This is\nthe quick size: "
-        "few patients to learn from, few samples of each. `--profile standard` takes all.\n"
+        "the agent has few patients and samples to learn from. `--profile standard` takes all.\n"
     )
     for info in infos:
         print(f"{info.study}: {info.path}")

@@ -19,7 +19,7 @@ Backend = Literal["bokeh", "matplotlib"]
 # the order of methods in tables.
 METHOD_COLORS = {
     "fixed": "#882255",
-    "fixed-default": "#882255",
+    "fixed-default": "#AA4499",
     "vito-initial": "#DDCC77",
     "vito": "#0072B2",
     "vito-deterministic": "#56B4E9",

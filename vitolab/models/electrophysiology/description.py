@@ -77,7 +77,7 @@ def described(patient: Patient) -> Description:
     if not isinstance(named, str) or not (named in PRESETS or Path(named).is_file()):
         raise ValueError(
             f"patient {patient.name!r}: anatomy is {named!r}, expected "
-            f"{', '.join(PRESETS)} or the path of a mesh"
+            f"{', '.join(PRESETS)} or the path of a mesh that is there"
         )
     given = tuple(
         (name, _number(patient, name, data[name])) for name in NUMBERS if data.get(name) is not None

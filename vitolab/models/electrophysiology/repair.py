@@ -21,6 +21,7 @@ DIAGONAL = (80.0, 220.0)  # mm, of the bounding box of a human heart without atr
 FAR = 1e6  # in any unit: coordinates beyond are errors
 SAME = 1e-6  # of the diagonal: nodes nearer than this are one
 FLAT = 1e-12  # of the diagonal cubed: tetrahedra smaller than this are flat
+SMALL_PIECE = 0.05  # of the triangles of the largest piece of the surface
 LARGEST_FRAGMENT = 0.005  # of the volume
 ROUNDING = 1e-12  # deviation from length 1 that is none
 LARGEST_BAD = 0.5  # share of nodes without a fibre
@@ -175,16 +176,36 @@ def clean(points: FloatArray, tets: IntArray, units: str | None = None) -> Clean
     index = np.full(len(points), -1)
     index[used] = np.arange(used.size)
     triangles = index[triangles]
+    triangles = triangles[(triangles >= 0).all(axis=1)]
+    _refuse_holes(triangles, used.size)
     factor = scale(points[used], units)
     return Cleaned(
         points[used] * factor,
         index[tets],
-        triangles[(triangles >= 0).all(axis=1)],
+        triangles,
         index[same],
         cell_of,
         factor,
         tuple(repairs),
     )
+
+
+def _refuse_holes(triangles: IntArray, n: int) -> None:
+    """Refuse a mesh with gaps inside the wall, whose sides would pass for endocardium.
+
+    Cavities that are closed at the base are large pieces of the surface, gaps are small ones.
+    """
+    ends = np.concatenate([triangles[:, :2], triangles[:, 1:]])
+    link = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(n, n))
+    _, piece = connected_components(link, directed=False)
+    size = np.bincount(piece[triangles[:, 0]])
+    size = size[size > 0]
+    holes = int((size < SMALL_PIECE * size.max()).sum())
+    if holes:
+        raise ValueError(
+            f"the wall has {holes} hole{'s' if holes > 1 else ''} inside, expected a mesh without "
+            "missing tetrahedra"
+        )
 
 
 def _used(points: FloatArray, tets: IntArray) -> IntArray:
