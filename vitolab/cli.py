@@ -215,6 +215,36 @@ def personalize(
 
 
 @app.command()
+def dashboard(
+    results: Results = Path("results"),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 5006,
+    address: Annotated[
+        str, typer.Option(help="Address to listen on; the default is this machine alone.")
+    ] = "127.0.0.1",
+    prefix: Annotated[str, typer.Option(help="Path under which a proxy shows it.")] = "",
+    basic_auth: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.json", help="Users and passwords, in plain text."),
+    ] = None,
+    origin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HOST[:PORT]", help="A proxy whose pages may connect."),
+    ] = None,
+) -> None:
+    """Browse the results in a web browser."""
+    from vitolab.dashboard import serve
+
+    serve(
+        results,
+        port=port,
+        address=address,
+        prefix=prefix,
+        basic_auth=basic_auth,
+        origins=origin or (),
+    )
+
+
+@app.command()
 def doctor() -> None:
     """Say what is installed and whether it can work."""
     import importlib.util

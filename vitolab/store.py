@@ -65,8 +65,17 @@ _GROUPS = ("", "z", "data", "truth", "misfit", "x", "y", "c", "last")
 _TRACES = ".traces.parquet"
 #: Modules that only store, show or start what the others compute.
 _BYSTANDERS = (
-    *("__init__", "__main__", "_dashboards", "_notebooks", "catalogue", "claims", "cli", "display"),
-    *("notebooks", "patients", "plots", "records", "runs", "sizes", "store", "studies"),
+    *(
+        "__init__",
+        "__main__",
+        "_dashboards",
+        "_notebooks",
+        "catalogue",
+        "claims",
+        "cli",
+        "dashboard",
+    ),
+    *("display", "notebooks", "patients", "plots", "records", "runs", "sizes", "store", "studies"),
 )
 
 

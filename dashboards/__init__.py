@@ -1,0 +1,1 @@
+"""The dashboard: a Panel application on stored results. See `vitolab.dashboard`."""

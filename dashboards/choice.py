@@ -1,0 +1,106 @@
+"""Which runs a page shows: those of the selection, or the newest; and a widget to choose one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import panel as pn
+
+from . import safe
+from .selection import Selection
+from .source import Entry, Source, fingerprint
+
+#: Runs that a widget offers, the newest.
+OFFERED = 100
+#: Around a widget in a row that wraps [px].
+MARGIN = (4, 12, 4, 0)
+
+
+def label_of(entry: Entry) -> str:
+    """A run in few words, unlike any other; free text."""
+    info = entry.info
+    when = safe.plain(info.started[:16].replace("T", " "))
+    size = entry.profile or "own size"
+    tail = entry.info.path.name.rpartition("-")[2]
+    return f"{safe.plain(info.study, 64)} {when}, {size} ({safe.plain(tail, 24)})"
+
+
+def stamp(entries: Sequence[Entry]) -> tuple[Any, ...]:
+    """The same as long as nothing of some runs changed."""
+    told = []
+    for entry in entries:
+        progress = entry.info.progress
+        far = None if progress is None else (progress.stage, progress.done)
+        told.append((entry.id, entry.info.status, fingerprint(entry.info.path), far))
+    return tuple(told)
+
+
+class RunChoice:
+    """The runs that a page shows, and a widget to choose the first of them.
+
+    Parameters
+    ----------
+    selection : Selection
+    source : Source
+    studies : sequence of str, optional
+        Those whose runs are offered first, and of which the newest is taken.
+    """
+
+    def __init__(self, selection: Selection, source: Source, studies: Sequence[str] = ()) -> None:
+        self.selection, self.source, self.studies = selection, source, studies
+        self.widget = pn.widgets.Select(
+            label="Run", max_width=440, sizing_mode="stretch_width", margin=MARGIN
+        )
+        self._busy = False
+        self._when = 0.0
+        self.widget.param.watch(self._chosen, "value")
+
+    def known(self) -> list[Entry]:
+        """Runs that can be chosen, newest first; those of the studies before others."""
+        found = [e for e in self.source.entries if e.id and e.readable]
+        if self.studies:
+            found.sort(key=lambda e: e.info.study not in self.studies)
+        return found[:OFFERED]
+
+    def entries(self) -> tuple[list[Entry], list[str]]:
+        """The runs to show, and the identifiers that the store lacks."""
+        found = [(run, self.source.entry(run)) for run in self.selection.runs]
+        entries = [entry for _, entry in found if entry is not None]
+        lost = [run for run, entry in found if entry is None]
+        if not found:
+            complete = [e for e in self.known() if e.info.status == "complete"]
+            entries = (complete or self.known())[:1]
+        return entries, lost
+
+    def offer(self) -> None:
+        """Bring the widget up to date."""
+        entries, _ = self.entries()
+        shown = self.known()
+        shown += [e for e in entries if e.id not in {k.id for k in shown}]
+        options = {label_of(entry): entry.id for entry in shown}
+        self._busy = True
+        try:
+            if options != self.widget.options:
+                self.widget.options = options
+            self.widget.value = entries[0].id if entries else None
+            self.widget.disabled = not options
+        finally:
+            self._busy = False
+
+    def _chosen(self, event: Any) -> None:
+        """The user chose a run: it takes the place of the first."""
+        if not self._busy and event.new:
+            others = [run for run in self.selection.runs[1:] if run != event.new]
+            self.selection.runs = [event.new, *others]
+
+    def too_soon(self, seen: Any, wanted: Any, patience: float) -> bool:
+        """Whether nothing but the progress of a run changed, within some seconds."""
+        now = time.monotonic()
+        same = seen is not None and seen[1:] == wanted[1:]
+        same = same and [s[:2] for s in seen[0]] == [w[:2] for w in wanted[0]]
+        if same and now - self._when < patience:
+            return True
+        self._when = now
+        return False

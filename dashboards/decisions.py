@@ -1,0 +1,172 @@
+"""Each forward run of a stored personalisation as a sentence: what was done, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from vitolab.mdp import Policy
+from vitolab.problem import Problem
+from vitolab.records import ProblemRecord
+from vitolab.states import StateSpace
+
+AnyProblem = Problem | ProblemRecord
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """A stored policy, to explain decisions with.
+
+    Attributes
+    ----------
+    states : StateSpace
+    policy : Policy
+    visits : ndarray of int, shape (n_states, n_actions)
+    """
+
+    states: StateSpace
+    policy: Policy
+    visits: NDArray[np.int64]
+
+
+def knowledge(
+    arrays: Mapping[str, NDArray[Any]], setup: str, problem: AnyProblem
+) -> Knowledge | None:
+    """Policy of a setup in the arrays of a run; None if there is none that fits.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+    setup : str
+        One that differs by ``, restart`` alone has the same policy.
+    problem : Problem or ProblemRecord
+    """
+    tolerance = np.array([o.tolerance for o in problem.objectives])
+    n_actions = 2 * len(problem.multipliers) * len(problem.parameters)
+    for name in (setup, setup.removesuffix(", restart")):
+        if all(f"{name}/{what}" in arrays for what in ("centroids", "q", "v", "visits")):
+            q = arrays[f"{name}/q"]
+            centroids = arrays[f"{name}/centroids"]
+            if q.shape == (len(centroids), n_actions) and centroids.shape[1] == len(tolerance):
+                policy = Policy(q, arrays[f"{name}/v"])
+                return Knowledge(StateSpace(centroids, tolerance), policy, arrays[f"{name}/visits"])
+    return None
+
+
+def action_names(problem: AnyProblem) -> list[str]:
+    """What each action does, as `vitolab.problem.Problem.describe_action` says it."""
+    multiples = [-m for m in reversed(problem.multipliers)] + list(problem.multipliers)
+    return [
+        f"{p.label} {m:+d} step{'' if abs(m) == 1 else 's'}".replace("-", "−")
+        for p in problem.parameters
+        for m in multiples
+    ]
+
+
+def because(known: Knowledge, c: NDArray[np.float64], action: int, names: list[str]) -> str:
+    """Why an action is taken at misfits c, shape (n_objectives,), by a policy.
+
+    Parameters
+    ----------
+    known : Knowledge
+    c : ndarray
+    action : int
+    names : list of str
+        See `action_names`.
+    """
+    state = int(known.states.quantize(c[np.newaxis])[0])
+    q = known.policy.q[state]
+    chance = known.policy.probabilities[state]
+    order = np.argsort(-q, kind="stable")
+    best = int(order[0])
+    candidates = int(np.count_nonzero(chance))
+    seen = int(known.visits[state, action])
+    if q.max() - q.min() <= 1e-6 * abs(float(q.max())):
+        return f"in state {state} all actions seem equally good, and one is drawn at random"
+    told = f"in state {state} it is worth {q[action]:.2f}"
+    equals = int(np.count_nonzero(np.abs(q - q[best]) < 0.005)) - 1
+    if q[action] > q[best] - 0.005:
+        other = int(order[1]) if best == action else best
+        told += ", no action there is worth more"
+        told += f" ({equals} other{'' if equals == 1 else 's'} as much)" if equals else ""
+        told += "" if equals else f" (next best: {names[other]}, {q[other]:.2f})"
+    else:
+        told += f", the best action there is {names[best]}, worth {q[best]:.2f}"
+    if chance[action] > 0:
+        share = f"one of {candidates} candidates, drawn in {100 * chance[action]:.0f} % of cases"
+        told += f"; it is {'the only candidate' if candidates == 1 else share}"
+    else:
+        told += "; this policy would have discarded it"
+    return f"{told}; seen {seen} time{'' if seen == 1 else 's'} in training".replace("-", "−")
+
+
+def sentences(trace: pd.DataFrame, problem: AnyProblem, known: Knowledge | None) -> list[str]:
+    """One sentence for each forward run of a trace, in its order.
+
+    Parameters
+    ----------
+    trace : DataFrame
+        Rows of one personalisation, by iteration.
+    problem : Problem or ProblemRecord
+    known : Knowledge, optional
+        Without it actions are named, but not explained.
+    """
+    names = action_names(problem)
+    c = trace[[f"c:{o.name}" for o in problem.objectives]].to_numpy(float)
+    tolerance = np.array([o.tolerance for o in problem.objectives])
+    actions = trace["action"].to_numpy()
+    has_states = bool((trace["state"] >= 0).any())
+    told = []
+    for t, event in enumerate(trace["event"]):
+        failed = not np.isfinite(c[t]).all()
+        action = int(actions[t])
+        if t == 0:
+            words = "the start"
+        elif event == "restart" or (event == "failed" and action < 0 and has_states):
+            words = f"a fresh start, because {_restarted(c[t - 1], has_states)}"
+        elif action >= 0:
+            words = names[action] if action < len(names) else f"action {action}"
+            if known is not None and action < len(names):
+                words += f", because {because(known, c[t - 1], action, names)}"
+        else:
+            words = "chosen by the optimiser"
+        end = ". The model gave no answer." if failed else "."
+        if not failed and np.all(np.abs(c[t]) < tolerance):
+            end = ". Every misfit is within its tolerance: solved."
+        told.append(f"Run {t + 1}: {words}{end}")
+    return told
+
+
+def _restarted(before: NDArray[np.float64], has_states: bool) -> str:
+    """Why a method began anew after a run."""
+    if not np.isfinite(before).all():
+        return "the model gave no answer in the run before"
+    if has_states:
+        return "the next action would have led back to parameters tried before"
+    return "the optimiser had come to its end without a solution"
+
+
+def state_words(trace: pd.DataFrame) -> str:
+    """The sequence of states in words, repeats drawn together."""
+    states = trace["state"].to_numpy()
+    events = trace["event"].to_numpy()
+    parts: list[tuple[int, int, bool]] = []
+    for state, event in zip(states, events, strict=True):
+        if state < 0 and event != "failed":
+            return ""
+        if parts and parts[-1][0] == state and event != "restart":
+            parts[-1] = (state, parts[-1][1] + 1, parts[-1][2])
+        else:
+            parts.append((int(state), 1, event == "restart"))
+    words = []
+    for state, n, restarted in parts:
+        name = "failed" if state < 0 else "0 (success)" if state == 0 else str(state)
+        words.append(("⟲ " if restarted else "") + name + (f" ×{n}" if n > 1 else ""))
+    if len(words) > 60:
+        words = [*words[:30], f"… {len(words) - 50} more …", *words[-20:]]
+    return " → ".join(words)

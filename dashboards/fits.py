@@ -1,0 +1,459 @@
+"""Stored personalisations as the page Patient shows them; called in a worker."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from vitolab.problem import Patient
+from vitolab.records import ProblemRecord
+from vitolab.tables import KEYS
+from vitolab.trajectories import StopReason
+
+from . import answers
+from .decisions import Knowledge, knowledge, sentences, state_words
+from .safe import text
+from .source import Source
+
+NOT_TRACED = (
+    "The runs of this personalisation are not stored, only its result: a study keeps those of its "
+    "largest training size, last repeat and first starts. Fits with stored runs come first in the "
+    "list of fits."
+)
+EXPLAINED = (
+    "Reasons come from the stored policy, which was learned from all patients. The agent that "
+    "acted had left this patient out: its values differ a little, its states have other numbers."
+)
+#: Columns that tell the personalisations of one patient by one method.
+OWN = ("n_samples", "n_states", "repeat", "start")
+WORDS = {"n_samples": "samples", "n_states": "states", "repeat": "repeat", "start": "start"}
+Key = tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What a run holds of personalisations; tables are shared and never changed.
+
+    Attributes
+    ----------
+    run : str
+        Identifier.
+    problems : mapping of setup name to ProblemRecord
+    personalizations, patients, traces : DataFrame
+        `traces` is empty where there are none.
+    arrays : mapping of str to ndarray
+    knowledge : dict
+        Policies by setup, once they were asked for.
+    """
+
+    run: str
+    problems: Mapping[str, ProblemRecord]
+    personalizations: pd.DataFrame
+    patients: pd.DataFrame
+    traces: pd.DataFrame
+    arrays: Mapping[str, Any]
+    knowledge: dict[str, Knowledge | None] = field(default_factory=dict)
+
+
+def load(source: Source, run: str) -> Stored:
+    """Tables of a run.
+
+    Raises
+    ------
+    ValueError
+        If it holds no personalisation that can be read.
+    """
+    from vitolab.plots import style  # noqa: F401 - heavy, and needed for what follows
+
+    personalizations = source.table(run, "personalizations")
+    try:
+        manifest = source.run(run).manifest
+        patients = source.table(run, "patients")
+    except ValueError:  # a study that goes on: problems and patients come with its end
+        raise ValueError(
+            f"the run {run} is not finished, its patients can be looked at once it is"
+        ) from None
+    try:
+        traces = source.table(run, "traces")
+    except ValueError:
+        traces = pd.DataFrame(columns=[*KEYS, "iteration", "event", "action", "state"])
+    try:
+        arrays = source.arrays(run)
+    except ValueError:
+        arrays = {}
+    for name in ("setup", "patient", "method", "solved", "n_runs"):
+        if name not in personalizations:
+            raise ValueError(f"the run {run} has no column {name!r} of personalisations")
+    return Stored(run, manifest.problems, personalizations, patients, traces, arrays)
+
+
+def setups(stored: Stored) -> list[str]:
+    """Setups with personalisations and a problem, in the order of the run."""
+    found = set(stored.personalizations["setup"].astype(str))
+    return [name for name in stored.problems if name in found]
+
+
+def worst_misfit(table: pd.DataFrame, problem: ProblemRecord) -> pd.Series:
+    """Largest misfit of each row in tolerances."""
+    columns = [f"misfit:{o.name}" for o in problem.objectives]
+    tolerance = np.array([o.tolerance for o in problem.objectives])
+    values = np.abs(table[columns].to_numpy(float)) / tolerance
+    return pd.Series(values.max(axis=1), index=table.index)
+
+
+def largest(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the largest training size of each method, where it learned."""
+    for name in ("n_samples", "n_states"):
+        most = table.groupby("method")[name].transform("max")
+        table = table[(table[name] == most).fillna(True) | most.isna()]
+    return table
+
+
+def summary(stored: Stored, setup: str, method: str) -> pd.DataFrame:
+    """All patients of a setup and method, one row each.
+
+    Returns
+    -------
+    DataFrame
+        ``patient``, ``fits``, ``solved`` [%], ``runs`` and ``worst`` misfit in tolerances as
+        means over the fits with the largest training size, and the numbers known of the
+        patient, ``z:`` and ``data:``.
+    """
+    table = stored.personalizations
+    own = table[(table["setup"] == setup) & (table["method"] == method)]
+    own = largest(own)
+    own = own.assign(worst=worst_misfit(own, stored.problems[setup]))
+    grouped = own.groupby("patient", sort=True)
+    found = pd.DataFrame(
+        {
+            "fits": grouped.size(),
+            "solved": 100.0 * grouped["solved"].mean().astype(float),
+            "runs": grouped["n_runs"].mean().astype(float),
+            "worst": grouped["worst"].mean().astype(float),
+        }
+    ).reset_index()
+    known = stored.patients[stored.patients["setup"] == setup]
+    numeric = [
+        name
+        for name in known.columns
+        if name.startswith(("z:", "data:")) and pd.api.types.is_numeric_dtype(known[name])
+    ]
+    numeric = [name for name in numeric if known[name].nunique() > 1]
+    return found.merge(known[["patient", *numeric]], on="patient", how="left")
+
+
+def methods(stored: Stored, setup: str) -> list[str]:
+    """Methods of a setup that personalised, Vito first."""
+    from vitolab.plots.style import METHOD_COLORS
+
+    table = stored.personalizations
+    found = set(table.loc[table["setup"] == setup, "method"].astype(str))
+    order = ["vito", *METHOD_COLORS]
+    return sorted(found, key=lambda m: (order.index(m) if m in order else len(order), m))
+
+
+def keys(stored: Stored, setup: str, patient: str, method: str) -> list[tuple[Key, bool]]:
+    """Personalisations of a patient by a method, and whether each has a trace; traced first."""
+    chosen = [
+        table[
+            (table["setup"] == setup) & (table["patient"] == patient) & (table["method"] == method)
+        ]
+        for table in (stored.personalizations, stored.traces)
+    ]
+    all_keys, traced = ([_key(row) for row in _distinct(table)] for table in chosen)
+    known = set(traced)
+    unique = list(dict.fromkeys(all_keys))
+    return sorted(((key, key in known) for key in unique), key=lambda pair: not pair[1])
+
+
+def _distinct(table: pd.DataFrame) -> list[tuple[Any, ...]]:
+    """Distinct values of the own columns, the largest training first."""
+    own = table[list(OWN)].drop_duplicates()
+    own = own.sort_values(list(OWN), ascending=[False, False, True, True], kind="stable")
+    return list(own.itertuples(index=False, name=None))
+
+
+def _key(values: Sequence[Any]) -> Key:
+    """Plain values; None where there is none."""
+    return tuple(None if pd.isna(value) else int(value) for value in values)
+
+
+def key_words(key: Key, traced: bool) -> str:
+    """A personalisation among those of a patient, in words."""
+    told = [
+        f"{WORDS[name]} {value}" for name, value in zip(OWN, key, strict=True) if value is not None
+    ]
+    return (", ".join(told) or "the only one") + ("" if traced else " (runs not stored)")
+
+
+@dataclass(frozen=True)
+class Film:
+    """One personalisation, run by run.
+
+    Attributes
+    ----------
+    problem : ProblemRecord
+    patient : Patient
+    outcome : dict
+        Row of the personalisation.
+    traced : bool
+        Whether the runs are stored; if not, the result stands for the only one.
+    x, y, c : ndarray, shape (n_runs, ...)
+    restarts : ndarray of bool, shape (n_runs,)
+    state : ndarray of int, shape (n_runs,)
+    sentences : list of str
+    states : str
+        Sequence of states in words; empty for methods without states.
+    table : DataFrame
+        The runs for reading.
+    runs_again : bool
+        Whether the model can be run for this patient here.
+    note : str
+        What is to be said about that; empty if nothing is.
+    explained : bool
+        Whether a stored policy explains the decisions.
+    """
+
+    problem: ProblemRecord
+    patient: Patient
+    outcome: Mapping[str, Any]
+    traced: bool
+    x: Any
+    y: Any
+    c: Any
+    restarts: Any
+    state: Any
+    sentences: list[str]
+    states: str
+    table: pd.DataFrame
+    runs_again: bool
+    note: str
+    explained: bool
+
+    @property
+    def z(self) -> Any:
+        """Measurements."""
+        return np.array([self.patient.measurements[o.name] for o in self.problem.objectives])
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What the page shows, and what else there is to choose.
+
+    Attributes
+    ----------
+    run, setup, patient, method : str
+    key : tuple
+        See `OWN`.
+    setups, patients, methods : list of str
+    keys : list
+        See `keys`.
+    film : Film
+    summary : DataFrame or None
+        None where it is shown already.
+    """
+
+    run: str
+    setup: str
+    patient: str
+    method: str
+    key: Key
+    setups: list[str]
+    patients: list[str]
+    methods: list[str]
+    keys: list[tuple[Key, bool]]
+    film: Film
+    summary: pd.DataFrame | None
+
+
+def choose(
+    stored: Stored, wanted: tuple[str, str, str], key: Key, shown: tuple[str, str, str] | None
+) -> Chosen:
+    """The personalisation that is wanted, or the nearest that there is.
+
+    Parameters
+    ----------
+    stored : Stored
+    wanted : (str, str, str)
+        Setup, patient and method; empty for any.
+    key : tuple
+        See `OWN`; None for any.
+    shown : (str, str, str), optional
+        Run, setup and method whose summary is shown.
+
+    Raises
+    ------
+    ValueError
+        If the run holds no personalisation.
+    """
+    found = setups(stored)
+    if not found:
+        raise ValueError("this run holds no personalisation")
+    setup = wanted[0] if wanted[0] in found else found[-1]
+    known = methods(stored, setup)
+    method = wanted[2] if wanted[2] in known else known[0]
+    table = stored.personalizations
+    own = table[(table["setup"] == setup) & (table["method"] == method)]
+    patients = sorted(own["patient"].astype(str).unique())
+    patient = wanted[1] if wanted[1] in patients else patients[0]
+    fits = keys(stored, setup, patient, method)
+    near = sorted(
+        fits,
+        key=lambda pair: sum(w is not None and w != k for w, k in zip(key, pair[0], strict=True)),
+    )
+    return Chosen(
+        run=stored.run,
+        setup=setup,
+        patient=patient,
+        method=method,
+        key=near[0][0],
+        setups=found,
+        patients=patients,
+        methods=known,
+        keys=fits,
+        film=film(stored, setup, patient, method, near[0][0]),
+        summary=None if shown == (stored.run, setup, method) else summary(stored, setup, method),
+    )
+
+
+def film(stored: Stored, setup: str, patient: str, method: str, key: Key) -> Film:
+    """Everything that is shown of one personalisation.
+
+    Raises
+    ------
+    ValueError
+        If the run holds nothing of the kind.
+    """
+    problem = stored.problems[setup]
+    outcome = _rows(stored.personalizations, setup, patient, method, key)
+    if outcome.empty:
+        raise ValueError(f"{patient} was not personalised by {method} in this run")
+    trace = _rows(stored.traces, setup, patient, method, key)
+    traced = len(trace) > 0
+    person = _person(stored, setup, patient)
+    trace = trace.sort_values("iteration") if traced else _result(outcome, problem, person)
+    if setup not in stored.knowledge:
+        stored.knowledge[setup] = knowledge(stored.arrays, setup, problem)
+    known = stored.knowledge[setup] if "vito" in method else None
+    told = sentences(trace, problem, known)
+    if not traced:
+        told = ["The result; the runs that led to it are not stored."]
+    runs_again, note = _model(problem, person)
+    x, y, c = (
+        trace[[f"{prefix}:{item.name}" for item in named]].to_numpy(float)
+        for prefix, named in (
+            ("x", problem.parameters),
+            ("y", problem.objectives),
+            ("c", problem.objectives),
+        )
+    )
+    return Film(
+        problem=problem,
+        patient=person,
+        outcome=outcome.to_dict("records")[0],
+        traced=traced,
+        x=x,
+        y=y,
+        c=c,
+        restarts=(trace["event"] == "restart").to_numpy(),
+        state=trace["state"].to_numpy(int),
+        sentences=told,
+        states=state_words(trace),
+        table=_table(problem, trace, x, c, told),
+        runs_again=runs_again,
+        note=note,
+        explained=known is not None and traced,
+    )
+
+
+def _person(stored: Stored, setup: str, patient: str) -> Patient:
+    """Patient of a setup."""
+    rows = stored.patients
+    rows = rows[(rows["setup"] == setup) & (rows["patient"] == patient)]
+    if rows.empty:
+        raise ValueError(f"the run holds no measurements of {patient}")
+    return answers.patient_of(rows.to_dict("records")[0])
+
+
+def _result(outcome: pd.DataFrame, problem: ProblemRecord, patient: Patient) -> pd.DataFrame:
+    """The result of a personalisation in the place of its runs."""
+    row = outcome.iloc[0]
+    made: dict[str, Any] = {"iteration": 0, "event": "start", "action": -1, "state": -1}
+    made |= {f"x:{p.name}": row[f"x:{p.name}"] for p in problem.parameters}
+    for objective in problem.objectives:
+        c = float(row[f"misfit:{objective.name}"])
+        made[f"c:{objective.name}"] = c
+        made[f"y:{objective.name}"] = patient.measurements[objective.name] + c
+    return pd.DataFrame([made])
+
+
+def _rows(table: pd.DataFrame, setup: str, patient: str, method: str, key: Key) -> pd.DataFrame:
+    """Rows of one personalisation."""
+    kept = (table["setup"] == setup) & (table["patient"] == patient) & (table["method"] == method)
+    own = table[kept]
+    for name, value in zip(OWN, key, strict=True):
+        own = own[own[name].isna()] if value is None else own[(own[name] == value).fillna(False)]
+    return own
+
+
+def _model(problem: ProblemRecord, patient: Patient) -> tuple[bool, str]:
+    """Whether the model can be run for a patient here, and what is to be said about that."""
+    if not answers.is_safe(patient):
+        return False, "this heart is a mesh outside the store: it is not opened here"
+    model = answers.current(problem)
+    if model is None:
+        return False, f"the model {problem.name} is none of this package: it is not run here"
+    if model.version != problem.version:
+        return True, (
+            "The model was changed since this run was stored: its pictures may differ a little "
+            "from the stored numbers."
+        )
+    return True, ""
+
+
+def _table(
+    problem: ProblemRecord, trace: pd.DataFrame, x: Any, c: Any, told: list[str]
+) -> pd.DataFrame:
+    """The runs for reading."""
+    made = pd.DataFrame({"run": np.arange(1, len(trace) + 1), "event": trace["event"].to_numpy()})
+    if (trace["state"] >= 0).any():
+        made["state"] = trace["state"].to_numpy()
+    for k, parameter in enumerate(problem.parameters):
+        made[parameter.name] = x[:, k]
+    for k, objective in enumerate(problem.objectives):
+        made[f"{objective.name} / tolerance"] = c[:, k] / objective.tolerance
+    made["what"] = [words.partition(": ")[2].partition(", because")[0].strip(".") for words in told]
+    return made
+
+
+def outcome_words(shown: Film, patient: str, method: str) -> str:
+    """How a personalisation ended, in a sentence."""
+    outcome = shown.outcome
+    runs, restarts = int(outcome["n_runs"]), outcome.get("n_restarts", 0)
+    restarts = 0 if pd.isna(restarts) else int(restarts)
+    end = "solved" if outcome["solved"] else "not solved"
+    worst = float(worst_misfit(pd.DataFrame([outcome]), shown.problem).iloc[0])
+    words = f"{patient} by {method}: {end} after {runs} forward run{'' if runs == 1 else 's'}"
+    if restarts:
+        words += f" with {restarts} restart{'' if restarts == 1 else 's'}"
+    words += f"; the worst misfit is {worst:.2f} tolerances."
+    with contextlib.suppress(ValueError):  # a reason of another version
+        words += f" {StopReason(str(outcome.get('stop_reason'))).sentence}"
+    return words
+
+
+def told_html(shown: Film, at: int, around: int) -> str:
+    """Sentences of the runs around one, which stands out; HTML."""
+    lines = []
+    for k in range(max(0, at - around), min(len(shown.sentences), at + around + 1)):
+        style = "font-weight:600" if k == at else "opacity:.75"
+        mark = "▶" if k == at else "⟲" if shown.restarts[k] else "·"
+        lines.append(
+            f'<li style="{style};list-style:none">{mark} {text(shown.sentences[k], 500)}</li>'
+        )
+    return f'<ul style="padding-left:0;margin:6px 0" aria-live="polite">{"".join(lines)}</ul>'

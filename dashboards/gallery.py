@@ -1,0 +1,113 @@
+"""Pictures on a page: side by side as far as the screen is wide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import panel as pn
+
+from . import safe
+from .worker import Worker
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One panel of a figure.
+
+    Attributes
+    ----------
+    title : str
+        Free text.
+    model : bokeh.plotting.figure
+    width : int
+        Most that it needs [px].
+    note : str
+        What was left out of it; empty if nothing.
+    key : tuple of (str, str)
+        Labels and colours that all panels of the figure share.
+    """
+
+    title: str
+    model: Any
+    width: int
+    note: str = ""
+    key: tuple[tuple[str, str], ...] = ()
+
+
+def show(pictures: Sequence[Picture], into: pn.Column, worker: Worker, key: str) -> None:
+    """Show pictures side by side as far as the screen is wide; replaces what was there.
+
+    They come one by one: each takes the event loop its time.
+
+    Parameters
+    ----------
+    pictures : sequence of Picture
+    into : panel.Column
+        From `gallery`.
+    worker : Worker
+    key : str
+        Of this gallery; what was still to come into it is left out.
+    """
+    for place, column in enumerate(into):
+        column.visible = place < len(pictures)
+
+    def put(place: int) -> None:
+        if place < len(pictures):
+            _put(pictures[place], place, into)
+            worker.submit(_nothing, done=lambda _: put(place + 1), key=f"{key}-gallery")
+
+    worker.submit(_nothing, done=lambda _: put(0), key=f"{key}-gallery")
+
+
+def _nothing() -> None:
+    """No work: what follows waits for its turn."""
+
+
+def _put(picture: Picture, place: int, into: pn.Column) -> None:
+    """Show a picture at its place, which stays where there was one: the page does not jump."""
+    styles = {"flex": "1 1 310px", "max-width": f"{picture.width}px", "min-width": "0"}
+    styles |= {"overflow": "hidden"}
+    if place < len(into):
+        column = into[place]
+        column[0].object, column[1].object = _title(picture), picture.model
+        column[1].height, column.styles = picture.model.height, styles
+        return
+    plot = pn.pane.Bokeh(
+        picture.model, sizing_mode="stretch_width", height=picture.model.height, margin=0
+    )
+    into.append(
+        pn.Column(
+            safe.html(_title(picture)),
+            plot,
+            sizing_mode="stretch_width",
+            styles=styles,
+            margin=(0, 0, 8, 0),
+        )
+    )
+
+
+def gallery() -> pn.Column:
+    """Place for `show`."""
+    styles = {"display": "flex", "flex-flow": "row wrap", "gap": "0 12px"}
+    hidden = [".scroll-button { display: none; }"]
+    return pn.Column(sizing_mode="stretch_width", margin=0, styles=styles, stylesheets=hidden)
+
+
+def key_of(pictures: Sequence[Picture]) -> str:
+    """HTML of the legend that several panels share; empty if each has its own."""
+    entries = next((picture.key for picture in pictures if picture.key), ())
+    told = []
+    for label, color in entries:
+        dot = f'<span aria-hidden="true" style="color:{safe.text(color)}">■</span>'
+        told.append(f"<span>{dot} {safe.text(label)}</span>")
+    return f'<div class="row">{"".join(told)}</div>' if told else ""
+
+
+def _title(picture: Picture) -> str:
+    """Heading of a picture, with what was left out."""
+    lines = [line for line in picture.title.split("\n") if line.strip()]
+    head = f"<h3>{safe.text(lines[0])}</h3>" if lines else ""
+    rest = [*lines[1:], *([picture.note] if picture.note else [])]
+    return head + "".join(f'<div class="faint">{safe.text(line)}</div>' for line in rest)

@@ -1,0 +1,64 @@
+"""What a section of a page shows: a sentence, a figure, its numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+import panel as pn
+
+from . import safe
+
+#: A caption and its table.
+Table = tuple[str, pd.DataFrame]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a section shows.
+
+    Attributes
+    ----------
+    sentence : str
+        The outcome in words.
+    figure : HoloViews object or None
+        For files.
+    tables : tuple of (str, DataFrame)
+        The numbers of the figure, with their captions.
+    web : HoloViews object or None
+        For the browser, where it differs.
+    hover : tuple of DataFrame
+        See `figures.draw`.
+    """
+
+    sentence: str
+    figure: Any = None
+    tables: tuple[Table, ...] = ()
+    web: Any = None
+    hover: tuple[pd.DataFrame, ...] = field(default=())
+
+
+def spoken(sentence: str) -> str:
+    """HTML of a sentence, or of a list of several that stand on lines of their own."""
+    lines = [safe.text(line, 1000) for line in sentence.split("\n") if line.strip()]
+    if len(lines) > 1:
+        return f"<ul>{''.join(f'<li>{line}</li>' for line in lines)}</ul>"
+    return f"<p>{lines[0]}</p>" if lines else ""
+
+
+#: Tables of many rows and columns scroll within themselves, words stay whole.
+TABLES_CSS = """
+.scroll { max-height: 24em; overflow: auto; }
+table.plain th, table.plain td { overflow-wrap: break-word; }
+table.plain th { position: sticky; top: 0; background: var(--paper); }
+details { margin: 4px 0; }
+summary { cursor: pointer; }
+"""
+
+
+def tables_pane() -> pn.pane.HTML:
+    """Pane for the tables of a section."""
+    pane = safe.html("", css=["tables"])
+    pane.stylesheets = [*pane.stylesheets, TABLES_CSS]
+    return pane

@@ -1,0 +1,140 @@
+"""Work of the page Results: draw a section, make a file. Figures are loaded when first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from . import export, safe
+from .choice import label_of
+from .gallery import Picture
+from .part import Part
+from .source import Entry, Source
+
+COMPARE = "compare"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a job makes ready for the page.
+
+    Attributes
+    ----------
+    sections : dict of str to str
+        Titles by name.
+    section : str
+        The one that is shown.
+    repeats : list of int
+    pictures : tuple of Picture
+    sentence : str
+        The outcome in words, or why there is none.
+    tables : str
+        HTML.
+    failed : bool
+        Whether the section cannot be shown.
+    """
+
+    sections: dict[str, str]
+    section: str
+    repeats: list[int]
+    pictures: tuple[Picture, ...] = ()
+    sentence: str = ""
+    tables: str = ""
+    failed: bool = False
+
+
+class Report:
+    """Sections of some runs; the first tells the study."""
+
+    def __init__(self, source: Source, ids: Sequence[str]) -> None:
+        from .sections import sections_of
+        from .stored import Stored
+
+        self.ids, self.runs = ids, [Stored(source, run) for run in ids]
+        self._sections = {s.name: s for s in sections_of(self.runs[0].study)}
+        self.titles = {name: section.title for name, section in self._sections.items()}
+        if len(ids) > 1:
+            self.titles = {COMPARE: "Compare"} | self.titles
+
+    def build(self, name: str, repeat: int) -> Part:
+        """One section; ValueError where the run lacks what it shows."""
+        from .compare import compared
+
+        if name != COMPARE:
+            return self._sections[name].build(self.runs[0], repeat)
+        groups = [(label_of(run.entry), run.personalizations) for run in self.runs]
+        labels = [label for label, _ in groups]
+        return compared(groups, dict(zip(labels, self.ids, strict=True)))
+
+    def repeats(self) -> list[int]:
+        """Repeats of the study, from 0."""
+        known = self.runs[0].personalizations["repeat"].dropna().unique()
+        return sorted(map(int, known)) or [0]
+
+
+def prepare(source: Source, ids: Sequence[str], view: str, repeat: int | None, dark: bool) -> Shown:
+    """Draw one section of some runs; for a worker."""
+    from .figures import draw
+
+    report = Report(source, ids)
+    section = view if view in report.titles else next(iter(report.titles))
+    repeats = [0]
+    try:
+        repeats = report.repeats()
+        part = report.build(section, repeat if repeat in repeats else repeats[0])
+    except ValueError as error:
+        return Shown(report.titles, section, repeats, sentence=str(error), failed=True)
+    figure = part.figure if part.web is None else part.web
+    pictures = () if figure is None else draw(figure, dark, part.hover)
+    tables = "".join(
+        folded(caption, table, opened=figure is None) for caption, table in part.tables
+    )
+    return Shown(report.titles, section, repeats, pictures, part.sentence, tables)
+
+
+def folded(caption: str, table: pd.DataFrame, opened: bool = False) -> str:
+    """HTML of a table that is folded away until asked for."""
+    words = f"{caption} ({len(table):,} row{'' if len(table) == 1 else 's'})"
+    head = safe.fill("<summary>{words}</summary>", words=words)
+    state = " open" if opened else ""
+    return f"<details{state}>{head}{export.short_table('', table)}</details>"
+
+
+def make_file(
+    source: Source, ids: Sequence[str], view: str, repeat: int | None, kind: str
+) -> tuple[str, bytes]:
+    """Name and content of a file of what is shown; for a worker."""
+    report = Report(source, ids)
+    entry = report.runs[0].entry
+    if kind != "html":
+        part = report.build(view, repeat or 0)
+        name = export.file_name(entry.info.study, entry.id, view, kind=kind)
+        if kind == "csv":
+            return name, export.csv(part.tables)
+        return name, export.picture(part.figure, kind)
+    chapters = []
+    for section, title in report.titles.items():
+        try:
+            part = report.build(section, repeat or 0)
+            chapter = export.Chapter(title, part.sentence, part.figure, part.tables)
+        except ValueError as error:
+            chapter = export.Chapter(title, str(error))
+        chapters.append(chapter)
+    facts = (
+        pd.DataFrame({label_of(run.entry): _facts(run.entry) for run in report.runs})
+        .rename_axis("run")
+        .reset_index()
+    )
+    title = f"{entry.info.study}: results"
+    name = export.file_name(entry.info.study, entry.id, kind="html")
+    return name, export.page(title, facts, chapters)
+
+
+def _facts(entry: Entry) -> dict[str, str]:
+    """What was run, for colleagues."""
+    info = entry.info
+    facts = {"study": info.study, "status": info.status, "started [UTC]": info.started}
+    facts |= {"seed": str(info.seed), "code": info.version, "folder": entry.key}
+    return facts | {name: str(value) for name, value in info.parameters.items()}

@@ -1,0 +1,264 @@
+"""The store, read-only: which runs there are, their tables, and nothing outside their folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from numpy.typing import NDArray
+
+from vitolab.runs import RunFolder, RunInfo
+from vitolab.sizes import STUDIES
+from vitolab.store import OpenRun, Run, list_runs
+
+from .facts import Facts, read_facts
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,63}")
+#: Runs whose tables are kept in memory.
+KEPT = 6
+TABLES = ("patients", "personalizations", "traces")
+
+Print = tuple[tuple[str, int, int, int], ...]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One folder at the place of a run.
+
+    Attributes
+    ----------
+    id : str
+        What an address calls it: the name of its folder, with the study where two folders share
+        a name; empty where the name is none that an address can hold.
+    key : str
+        ``study folder/run folder``, unlike any other.
+    info : RunInfo
+    profile : str
+        Size of the study as `vitolab run --profile` names it; empty if changed.
+    facts : Facts or None
+        None where they are not read as yet.
+    """
+
+    id: str
+    key: str
+    info: RunInfo
+    profile: str = ""
+    facts: Facts | None = None
+
+    @property
+    def readable(self) -> bool:
+        """Whether it has tables to be read."""
+        return self.info.status in ("complete", "running", "interrupted")
+
+
+class Source:
+    """A folder of results, shared by all sessions; its methods may be called from any thread.
+
+    Attributes
+    ----------
+    results : Path
+    entries : tuple of Entry
+        As last listed, newest first; the same object as long as nothing changed.
+    listed : float
+        When that was (s, epoch); 0 before the first time.
+    problem : str
+        Why the last listing failed; empty if it did not.
+    """
+
+    def __init__(self, results: Path) -> None:
+        self.results = results.absolute()
+        self.entries: tuple[Entry, ...] = ()
+        self.listed = 0.0
+        self.problem = ""
+        self._by_id: dict[str, Entry] = {}
+        self._facts: dict[tuple[str, str], Facts] = {}  # by key and time of the end
+        self._runs: OrderedDict[str, tuple[Print, Run]] = OrderedDict()
+        self._lock = threading.RLock()
+
+    def refresh(self, older_than: float = 1.0) -> None:
+        """List the runs anew, unless that was done within some seconds."""
+        with self._lock:
+            if time.time() - self.listed < older_than:
+                return
+            self.problem = self._why_not()
+            if not self.problem:
+                entries = tuple(self._entries())
+                if entries != self.entries:
+                    self.entries = entries
+                    self._by_id = {entry.id: entry for entry in entries if entry.id}
+                self.listed = time.time()
+
+    def _why_not(self) -> str:
+        """Why the folder cannot be listed; one that is absent is empty."""
+        try:
+            os.scandir(self.results).close()
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            return f"{self.results}: {error.strerror}, expected a folder of results"
+        return ""
+
+    def _entries(self) -> Iterable[Entry]:
+        """Entry of each folder."""
+        used = set()
+        infos = list_runs(self.results)
+        for info in sorted(infos, key=lambda info: not info.started):  # what is no run comes last
+            folder, study = info.path.name, info.path.parent.name
+            if os.path.islink(info.path) or os.path.islink(info.path.parent):
+                info = self._followed(info)
+            name = folder if folder not in used else f"{folder} {study}"
+            name = name if _NAME.fullmatch(name) else ""
+            used.add(folder)
+            key = f"{study}/{folder}"
+            facts = self._facts.get((key, info.finished))
+            yield Entry(name, key, info, _profile(info), facts)
+
+    def _followed(self, info: RunInfo) -> RunInfo:
+        """What is shown of a folder that is a link."""
+        if self._is_inside(info.path):
+            return info
+        reason = "a link that leads out of the folder of results is not followed"
+        return RunInfo(info.path, info.path.parent.name, "unreadable", reason)
+
+    def _is_inside(self, path: Path) -> bool:
+        """Whether a path lies within the folder of results, links followed."""
+        return path.resolve().is_relative_to(self.results.resolve())
+
+    def entry(self, run_id: str) -> Entry | None:
+        """The listed folder of an identifier; nothing else is ever opened."""
+        return self._by_id.get(run_id)
+
+    def run(self, run_id: str) -> Run:
+        """Open a run: its manifest and tables, cached while its files stay the same.
+
+        Tables must not be changed: all sessions share them. The first read of a table checks
+        the stored checksum and takes its time, so it belongs into a worker.
+
+        Raises
+        ------
+        ValueError
+            If there is no such run, or it cannot be read.
+        """
+        entry = self._by_id.get(run_id)
+        if entry is None:
+            raise ValueError(f"there is no run {run_id!r} in {self.results}")
+        if entry.info.status == "unreadable":
+            raise ValueError(f"the run {run_id} cannot be read: {entry.info.reason}")
+        path = entry.info.path
+        for name in ("", "run.json", "start.json", *(f"{t}.parquet" for t in TABLES), "arrays.npz"):
+            if not self._is_inside(path / name):
+                raise ValueError(f"{path / name}: a link that leads out is not followed")
+        seen = fingerprint(path)
+        with self._lock:
+            known = self._runs.get(entry.key)
+            if known is not None and known[0] == seen:
+                self._runs.move_to_end(entry.key)
+                return known[1]
+        run = Run.load(path)
+        with self._lock:
+            self._runs[entry.key] = (seen, run)
+            self._runs.move_to_end(entry.key)
+            while len(self._runs) > KEPT:
+                self._runs.popitem(last=False)
+        return run
+
+    def table(self, run_id: str, name: str) -> pd.DataFrame:
+        """Table of a run; of one that goes on, the personalisations finished so far.
+
+        Parameters
+        ----------
+        run_id : str
+        name : {"patients", "personalizations", "traces"}
+
+        Raises
+        ------
+        ValueError
+            If it cannot be read, or is not there as yet.
+        """
+        if name not in TABLES:
+            raise ValueError(f"there is no table {name!r}, expected one of {', '.join(TABLES)}")
+        entry = self._by_id.get(run_id)
+        if entry is not None and name == "personalizations" and entry.info.status != "complete":
+            return self._so_far(entry)
+        table: pd.DataFrame = getattr(self.run(run_id), name)
+        return table
+
+    def arrays(self, run_id: str) -> Mapping[str, NDArray[Any]]:
+        """Arrays of a run.
+
+        Raises
+        ------
+        ValueError
+            If it has none, or they cannot be read.
+        """
+        return self.run(run_id).arrays
+
+    def _so_far(self, entry: Entry) -> pd.DataFrame:
+        """Personalisations of the finished parts of a run that has no manifest."""
+        path = entry.info.path
+        if entry.info.status not in ("running", "interrupted"):
+            return self.run(entry.id).personalizations
+        parts = [p for p in (path / "parts").glob("*.parquet") if ".traces" not in p.suffixes]
+        if not parts or not all(self._is_inside(part) for part in parts):
+            raise ValueError(f"the run {entry.id} has no finished part as yet")
+        return OpenRun(RunFolder.attach(path)).personalizations
+
+    def learn_facts(self, run_ids: Iterable[str]) -> None:
+        """Read size and key results of some complete runs; takes some milliseconds for each."""
+        for run_id in run_ids:
+            entry = self._by_id.get(run_id)
+            if entry is None or entry.info.status != "complete":
+                continue
+            facts = self._read_facts(entry.info.path)
+            with self._lock:
+                self._facts[entry.key, entry.info.finished] = facts
+        with self._lock:
+            self.entries = tuple(
+                replace(entry, facts=self._facts.get((entry.key, entry.info.finished)))
+                for entry in self.entries
+            )
+            self._by_id = {entry.id: entry for entry in self.entries if entry.id}
+
+    def _read_facts(self, path: Path) -> Facts:
+        """Size and key results of a run; empty where a file is missing or damaged."""
+        file = path / "personalizations.parquet"
+        try:
+            return read_facts(file) if self._is_inside(file) else Facts()
+        except (OSError, ValueError, KeyError, TypeError):
+            return Facts()
+
+
+@cache
+def shared(results: Path) -> Source:
+    """The one source of a folder in this process."""
+    return Source(results)
+
+
+def fingerprint(path: Path) -> Print:
+    """Names, sizes and times of the files of a run: the same as long as nothing changed."""
+    try:
+        with os.scandir(path) as files:
+            found = [(e.name, e.stat()) for e in files if e.is_file() and e.name[0] != "."]
+    except OSError:
+        return ()
+    watched = [(n, s) for n, s in found if n != "progress.json"]
+    return tuple(sorted((n, s.st_mtime_ns, s.st_size, s.st_ino) for n, s in watched))
+
+
+def _profile(info: RunInfo) -> str:
+    """Size of a study by its parameters."""
+    for study in STUDIES:
+        if study.name == info.study:
+            for name, values in study.profiles.items():
+                if values and all(info.parameters.get(k, None) == v for k, v in values.items()):
+                    return name
+    return ""

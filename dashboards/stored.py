@@ -1,0 +1,75 @@
+"""One run of the store, its tables read when they are first used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+from numpy.typing import NDArray
+
+from vitolab.records import ProblemRecord
+from vitolab.store import Run
+
+from .source import Source
+
+
+class Stored:
+    """One run; its tables are read when they are first used, in a worker.
+
+    Parameters
+    ----------
+    source : Source
+    run_id : str
+
+    Raises
+    ------
+    ValueError
+        If the store holds no such run.
+    """
+
+    def __init__(self, source: Source, run_id: str) -> None:
+        entry = source.entry(run_id)
+        if entry is None:
+            raise ValueError(f"there is no run {run_id!r} in {source.results}")
+        self.source, self.id, self.entry = source, run_id, entry
+        self.study = entry.info.study
+
+    @cached_property
+    def personalizations(self) -> pd.DataFrame:
+        """One row per personalisation, so far."""
+        return self.source.table(self.id, "personalizations")
+
+    @cached_property
+    def _run(self) -> Run:
+        """The run, once its tables are assembled."""
+        if self.entry.info.status in ("running", "interrupted"):
+            try:
+                return self.source.run(self.id)
+            except ValueError:
+                raise ValueError(
+                    f"this needs the run {self.id} to be finished; the personalisations so far "
+                    "are shown in the other parts"
+                ) from None
+        return self.source.run(self.id)
+
+    @property
+    def patients(self) -> pd.DataFrame:
+        """One row per setup and patient."""
+        return self._run.patients
+
+    @property
+    def traces(self) -> pd.DataFrame:
+        """One row per forward run of what was traced."""
+        return self._run.traces
+
+    @property
+    def arrays(self) -> Mapping[str, NDArray[Any]]:
+        """Arrays by name."""
+        return self._run.arrays
+
+    @property
+    def problems(self) -> Mapping[str, ProblemRecord]:
+        """Problems by setup."""
+        return self._run.manifest.problems

@@ -1,0 +1,399 @@
+"""The page Patient: one personalisation run by run, and all patients beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import panel as pn
+
+from .. import answers, fits, safe
+from ..charts import History, MisfitBars, MisfitHistory, numbers
+from ..charts import parameter_histories as histories
+from ..cohort import TABLE_CSS, Cohort
+from ..pictures import Plane, picture, row
+from ..selection import Selection
+from ..source import Entry, Source, fingerprint
+from ..worker import Worker
+
+INTERVAL = 700  # ms between two runs of the film
+AROUND = 3  # sentences shown before and after the selected run
+
+
+class PatientView:
+    """One personalisation run by run, and all patients.
+
+    Parameters
+    ----------
+    selection : Selection
+    source : Source
+    worker : Worker
+    """
+
+    def __init__(self, selection: Selection, source: Source, worker: Worker) -> None:
+        self.selection, self.source, self.worker = selection, source, worker
+        self._stored: fits.Stored | None = None
+        self._film: fits.Film | None = None
+        self._seen: Any = None  # files of the run when it was read
+        self._asked: Any = None  # what was asked of the worker
+        self._listed: Any = None  # setup and method of the list
+        self._built: Any = None  # run and setup that the charts are built for
+        self._missing: set[str] = set()  # what a picture waits for
+        self._stale = True
+        self._busy = False
+        self.run = pn.widgets.Select(label="Run", width=260)
+        self.setup = pn.widgets.Select(label="Setup", width=150)
+        self.patient = pn.widgets.Select(label="Patient", width=120)
+        self.method = pn.widgets.Select(label="Method", width=200)
+        self.fit = pn.widgets.Select(label="Fit", width=290)
+        self.before = pn.widgets.Button(label="◀ previous", width=90)
+        self.after = pn.widgets.Button(label="next ▶", width=90)
+        self.player = pn.widgets.Player(
+            label="Forward run",
+            start=1,
+            end=2,
+            value=1,
+            interval=INTERVAL,
+            loop_policy="once",
+            show_loop_controls=False,
+            show_value=False,
+            visible_buttons=["first", "previous", "pause", "play", "next", "last"],
+            sizing_mode="stretch_width",
+            max_width=560,
+            margin=(4, 0),
+        )
+        self.message = safe.note("loading", "the patients are being read …")
+        self.outcome, self.told, self.run_tables = safe.html(""), safe.html(""), safe.html("")
+        self.count = safe.html("")
+        self.states, self.answer_note = safe.html(""), safe.html("")
+        self.charts = pn.Column(sizing_mode="stretch_width", margin=0)
+        self.table = pn.Column(sizing_mode="stretch_width", margin=0)
+        self.cohort = Cohort(lambda name: self.selection.param.update(patient=name))
+        self.content = pn.Column(sizing_mode="stretch_width", margin=0, visible=False)
+        self._bind()
+
+    def _bind(self) -> None:
+        """Let widgets and selection follow each other."""
+        for widget, act in (
+            (self.run, lambda v: self._set(runs=[v])),
+            (self.setup, lambda v: self._set(setup=v)),
+            (self.patient, lambda v: self._set(patient=v)),
+            (self.method, lambda v: self._set(method=v)),
+            (self.fit, lambda v: self._set(**_of_key(v))),
+            (self.player, lambda v: self._set(step=v - 1)),
+        ):
+            widget.param.watch(lambda event, act=act: self._changed(act, event.new), "value")
+        self.before.on_click(lambda _: self._turn(-1))
+        self.after.on_click(lambda _: self._turn(1))
+        watched = ("runs", "setup", "patient", "method", *_of_key((None,) * 4))
+        self.selection.watch(self._reload, *watched)
+        self.selection.watch(self._step, "step")
+
+    def panel(self) -> Any:
+        """The page."""
+        self.content.extend(
+            [
+                pn.FlexBox(
+                    self.setup, self.patient, self.before, self.after, self.method, self.fit,
+                    align_items="flex-end", margin=0,
+                ),
+                self.outcome,
+                self.count,
+                self.player,
+                self.told,
+                self.charts,
+                safe.html("<h3>All forward runs of this fit</h3>"),
+                self.table,
+                self.cohort.panel,
+            ]
+        )  # fmt: skip
+        self.refresh()
+        return pn.Column(
+            pn.FlexBox(self.run, align_items="flex-end", margin=0),
+            self.message,
+            self.content,
+            sizing_mode="stretch_width",
+        )
+
+    def refresh(self) -> None:
+        """Read what has changed."""
+        entries = [entry for entry in self.source.entries if entry.id and entry.readable]
+        self._offer_runs(entries)
+        entry = self._entry(entries)
+        if entry is None:
+            self._say("empty", "there is no finished run to look at; this makes one:",
+                      f"vitolab run rosenbrock-grid --results {self.source.results}")  # fmt: skip
+            return
+        seen = (entry.id, fingerprint(entry.info.path))
+        if self._stale or seen != self._seen:
+            if seen != self._seen:
+                self._asked = self._listed = None
+            self._seen, self._stale = seen, False
+            if self._stored is None or self._stored.run != entry.id:
+                self._say("loading", f"the patients of {entry.info.study} are being read …")
+            self.worker.submit(
+                fits.load, self.source, entry.id, done=self._loaded, failed=self._failed,
+                key="patient-run",
+            )  # fmt: skip
+
+    def _entry(self, entries: list[Entry]) -> Entry | None:
+        """The chosen run, or the newest that is complete and tells its runs."""
+        wanted = self.source.entry(self.selection.run) if self.selection.run else None
+        if wanted is not None:
+            return wanted
+        done = [entry for entry in entries if entry.info.status == "complete"]
+        told = [entry for entry in done if (entry.info.path / "traces.parquet").is_file()]
+        return next(iter([*told, *done]), None)
+
+    def _offer_runs(self, entries: list[Entry]) -> None:
+        """Offer the runs of the store."""
+        options = {
+            f"{safe.plain(e.info.study, 40)}, {e.info.started[:16].replace('T', ' ')}"
+            + (f" ({e.info.status})" if e.info.status != "complete" else "")
+            + (f" {e.id[-4:]}" if e.id else ""): e.id
+            for e in entries
+        }
+        chosen = self._entry(entries)
+        if chosen is not None and chosen.id not in options.values():
+            options[safe.plain(chosen.id)] = chosen.id
+        self._fill(self.run, options, chosen.id if chosen else None)
+
+    def _fill(self, widget: Any, options: dict[str, Any], value: Any) -> None:
+        """Offer options without a change by the user."""
+        self._busy = True
+        try:
+            if widget.options != options:
+                widget.param.update(options=options, value=value)
+            elif widget.value != value:
+                widget.value = value
+        finally:
+            self._busy = False
+
+    def _changed(self, act: Any, value: Any) -> None:
+        """The user changed a widget."""
+        if not self._busy and value is not None:
+            act(value)
+
+    def _set(self, **values: Any) -> None:
+        """Change the selection at one stroke; a new fit is shown from its first run."""
+        if "step" not in values:
+            values["step"] = None
+        if "runs" in values:
+            values |= {"setup": "", "patient": "", "method": "", **_of_key((None,) * 4)}
+        elif values.keys() & {"setup", "patient", "method"}:
+            values |= _of_key((None,) * 4)
+        self.selection.param.update(**values)
+
+    def _turn(self, by: int) -> None:
+        """Go to another patient of the list."""
+        names = list(self.patient.options.values())
+        if names and self.patient.value in names:
+            self._set(patient=names[(names.index(self.patient.value) + by) % len(names)])
+
+    def _say(self, kind: Any, words: str, command: str = "") -> None:
+        """Show a state of the page instead of its content."""
+        self.message.object = safe.note_html(kind, words, command)
+        self.content.visible = False
+
+    def _failed(self, why: str) -> None:
+        """Show why nothing is shown."""
+        self._say("error", why)
+
+    def _reload(self) -> None:
+        """The selection has changed."""
+        if self.selection.page != "patient":
+            self._stale = True
+        elif self._stored is None or self._entry_id() != self._stored.run:
+            self._stale = True
+            self.refresh()
+        else:
+            self._choose()
+
+    def _entry_id(self) -> str:
+        """Run that the selection asks for; that which is shown if it asks for none."""
+        shown = self._stored.run if self._stored else ""
+        return self.selection.run if self.source.entry(self.selection.run) else shown
+
+    def _loaded(self, stored: fits.Stored) -> None:
+        """A run was read."""
+        self._stored = stored
+        self._choose()
+
+    def _choose(self) -> None:
+        """Ask for the personalisation that the selection names, or the first there is."""
+        stored, selection = self._stored, self.selection
+        assert stored is not None
+        wanted = (selection.setup, selection.patient, selection.method)
+        key = (selection.samples, selection.states, selection.repeat, selection.start)
+        if (stored.run, wanted, key) == self._asked:
+            self._step()
+            return
+        self._asked = (stored.run, wanted, key)
+        self.worker.submit(
+            fits.choose, stored, wanted, key, self._listed, done=self._show, failed=self._failed,
+            key="patient-film",
+        )  # fmt: skip
+
+    def _show(self, chosen: fits.Chosen) -> None:
+        """Show another personalisation."""
+        film = self._film = chosen.film
+        for widget, options, value in (
+            (self.setup, chosen.setups, chosen.setup),
+            (self.patient, chosen.patients, chosen.patient),
+            (self.method, chosen.methods, chosen.method),
+        ):
+            self._fill(widget, {safe.plain(name, 64): name for name in options}, value)
+        words = {fits.key_words(key, traced): key for key, traced in chosen.keys}
+        self._fill(self.fit, words, chosen.key)
+        is_new = (chosen.run, chosen.setup) != self._built
+        built = self._build(film) if is_new else []
+        self._built = (chosen.run, chosen.setup)
+        if chosen.summary is not None:
+            self._listed = (chosen.run, chosen.setup, chosen.method)
+            title = f"All patients: {chosen.setup}, {chosen.method}"
+            self.cohort.show(chosen.summary, film.problem, title)
+        self.cohort.choose(chosen.patient)
+        self._fill_charts(film)
+        words = fits.outcome_words(film, chosen.patient, chosen.method)
+        notes = [] if film.traced else [fits.NOT_TRACED]
+        notes += [fits.EXPLAINED] if film.explained else []
+        self.outcome.object = safe.fill("<h2>{words}</h2>", words=words) + "".join(
+            safe.note_html("info", note) for note in notes
+        )
+        self._step()
+        if is_new:  # with their data, or the browser complains of empty axes
+            self.charts.objects = built
+        self.message.object, self.content.visible = "", True
+
+    def _build(self, film: fits.Film) -> list[Any]:
+        """Build the charts of a problem."""
+        pick = lambda run: self._set(step=max(run, 1) - 1)  # noqa: E731
+        self.bars, self.misfits = MisfitBars(film.problem), MisfitHistory(film.problem, pick)
+        self.parameters = histories(film.problem, pick)
+        self.state = History(
+            ["state"], "States; 0 is success", "state number", pick=pick, kind="step", height=200
+        )
+        self.picture = picture(film.problem)
+        self.pictures = pn.Column(sizing_mode="stretch_width", margin=0)
+        return [
+            safe.html("<h3>The selected run</h3>"),
+            row(self.bars.pane, self.misfits.pane),
+            self.run_tables,
+            safe.html("<h3>Model against measurements, at the selected run</h3>"),
+            self.answer_note,
+            self.pictures,
+            safe.html("<h3>Parameters and states</h3>"),
+            row(*(history.pane for history in self.parameters), self.state.pane),
+            self.states,
+        ]
+
+    def _fill_charts(self, film: fits.Film) -> None:
+        """Show the runs of another personalisation."""
+        self.misfits.show(film.c, film.restarts)
+        for k, history in enumerate(self.parameters):
+            history.show(film.x[:, [k]], film.restarts)
+        has_states = film.traced and bool((film.state >= 0).any())
+        self.state.pane.visible = has_states
+        if has_states:
+            self.state.show(film.state[:, None], film.restarts)
+        self.states.object = (
+            safe.fill("<p>Sequence of states (⟲ restart): {words}</p>", words=film.states)
+            if has_states and film.states
+            else ""
+        )
+        self.answer_note.object = safe.note_html("info", film.note) if film.note else ""
+        if self.picture is not None:
+            self.picture.pane.visible = film.runs_again
+            self._missing = {"background", "answer"} if film.runs_again else set()
+            self.picture.patient(film.patient, {})
+            if isinstance(self.picture, Plane):
+                self.picture.walked(film.x, film.restarts)
+            if film.runs_again:
+                self.worker.submit(
+                    answers.background, film.problem, film.patient,
+                    done=lambda known: self._known(film, known),
+                    failed=lambda why: self._not_known(film, why),
+                    key="patient-background",
+                )  # fmt: skip
+        self.table.objects = [_table(film.table)]
+        self.player.visible = film.traced and len(film.x) > 1
+
+    def _step(self) -> None:
+        """Show the selected run."""
+        film = self._film
+        if film is None or self.selection.page != "patient":
+            return
+        n = len(film.x)
+        at = min(self.selection.step or 0, n - 1)
+        self._busy = True
+        try:
+            self.player.end = max(n, 2)  # first, for the value has to lie within
+            self.player.value = at + 1
+        finally:
+            self._busy = False
+        for history in (self.misfits, self.state, *self.parameters):
+            history.at(at + 1)
+        self.bars.show(film.c[at])
+        self.told.object = fits.told_html(film, at, AROUND)
+        self.count.object = (
+            safe.fill("<b>Forward run {at} of {n}</b>", at=at + 1, n=n) if film.traced else ""
+        )
+        tables = numbers(film.problem, film.x[at], film.y[at], film.z, film.c[at])
+        captions = (f"Parameters of run {at + 1}", f"Outputs of run {at + 1}")
+        self.run_tables.object = '<div class="row">{}{}</div>'.format(
+            *(safe.table_html(t, caption=c) for t, c in zip(tables, captions, strict=True))
+        )
+        if self.picture is not None and film.runs_again:
+            self.worker.submit(
+                answers.simulate, film.problem, film.x[at], film.patient,
+                done=lambda answer: self._answered(film, at, answer),
+                failed=lambda why: self._answered(film, at, {}),
+                key="patient-answer",
+            )  # fmt: skip
+
+    def _known(self, film: fits.Film, known: answers.Answer) -> None:
+        """Show what is known of the patient."""
+        if film is self._film and self.picture is not None:
+            self.picture.patient(film.patient, known)
+            self._arrived("background")
+
+    def _arrived(self, what: str) -> None:
+        """Show a picture once it is complete: what follows at once may overtake it on the way."""
+        self._missing.discard(what)
+        if self.picture is not None and not self._missing and not self.pictures.objects:
+            self.pictures.objects = [self.picture.pane]
+
+    def _not_known(self, film: fits.Film, why: str) -> None:
+        """Say why the model cannot be run."""
+        if film is self._film and self.picture is not None:
+            self.picture.pane.visible = False
+            words = f"The model cannot be run for this patient: {why}"
+            self.answer_note.object = safe.note_html("info", words)
+
+    def _answered(self, film: fits.Film, at: int, answer: answers.Answer) -> None:
+        """Show what the model answers at the selected run."""
+        if film is self._film and self.picture is not None:
+            self.picture.show(answer, film.c[at])
+            self._arrived("answer")
+
+
+def _of_key(key: Any) -> dict[str, int | None]:
+    """Values of the selection for one personalisation of a patient."""
+    return dict(zip(("samples", "states", "repeat", "start"), key, strict=True))
+
+
+def _table(runs: Any) -> Any:
+    """Table of all runs; made anew, as its columns differ from fit to fit."""
+    fields = [f"c{k}" for k in range(runs.shape[1])]
+    titles = {f: safe.text(name, 60) for f, name in zip(fields, runs.columns, strict=True)}
+    return pn.widgets.Tabulator(
+        runs.set_axis(fields, axis=1),
+        titles=titles,
+        show_index=False,
+        disabled=True,
+        layout="fit_data",
+        pagination="local",
+        page_size=15,
+        sizing_mode="stretch_width",
+        stylesheets=[TABLE_CSS],
+        margin=0,
+    )

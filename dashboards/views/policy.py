@@ -1,0 +1,311 @@
+"""The page Policy: the states, their values and actions, and how the values were found."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import numpy as np
+import panel as pn
+from bokeh.events import Tap
+
+from .. import safe
+from ..choice import MARGIN, RunChoice, label_of, stamp
+from ..explain import Shown, ShownState, make_file, prepare, prepare_state
+from ..gallery import gallery, show
+from ..part import spoken, tables_pane
+from ..policy import STUDIES
+from ..saver import Saver
+from ..selection import Selection
+from ..source import Source
+from ..worker import Worker
+
+COLORS = {"value": "value", "times seen": "visits", "best action": "action"}
+MARKS = {"where it leads": "arrows", "best action": "labels", "nothing": "plain"}
+RANGES = {"all states": "all", "around success": "near"}
+BEST = -1
+
+
+class PolicyView:
+    """The policy that a run stored.
+
+    Parameters
+    ----------
+    selection : Selection
+    source : Source
+    worker : Worker
+    """
+
+    def __init__(self, selection: Selection, source: Source, worker: Worker) -> None:
+        self.selection, self.source, self.worker = selection, source, worker
+        self.dark = pn.config.theme == "dark"
+        self.shown: Shown | None = None
+        self._seen: Any = None
+        self._busy = False
+        self.choice = RunChoice(selection, source, STUDIES)
+
+        def select(label: str, width: int, **options: Any) -> Any:
+            return pn.widgets.Select(label=label, width=width, margin=MARGIN, **options)
+
+        self.setup = select("Setup", 170, options=[])
+        self.across = select("Across", 200, options={})
+        self.up = select("Up", 200, options={})
+        self.color = select("Colour", 130, options=COLORS)
+        self.range = select("Range", 140, options=RANGES)
+        self.marks = select("At each state", 150, options=MARKS)
+        self.function = select("Function", 120, options=[], visible=False)
+        self.state = pn.widgets.IntInput(
+            label="State", value=0, start=0, end=0, width=110, margin=MARGIN
+        )
+        self.action = select("Action", 290, options={"the best": BEST})
+        self.message = safe.html("")
+        self.notes = safe.html("")
+        self.plane = gallery()
+        self.plane_note = safe.html("", css=["summary"])
+        self.plane_table = tables_pane()
+        self.state_note = safe.html("", css=["state"])
+        self.state_plot = gallery()
+        self.state_tables = tables_pane()
+        self.further = gallery()
+        self.further_note = safe.html("", css=["further"])
+        self.saver = Saver(worker, ("csv", "png", "svg"), self._file, "save-policy")
+        self.content = pn.Column(sizing_mode="stretch_width", margin=0, visible=False)
+        self._bind()
+
+    def _bind(self) -> None:
+        """Let widgets and selection follow each other."""
+        for widget, act in (
+            (self.setup, lambda v: {"setup": v, "state": None, "action": None, "objectives": []}),
+            (self.across, lambda v: {"objectives": [v, self.up.value]}),
+            (self.up, lambda v: {"objectives": [self.across.value, v]}),
+            (self.color, lambda v: {"color": v}),
+            (self.range, lambda v: {"view": f"{v},{self.marks.value}"}),
+            (self.marks, lambda v: {"view": f"{self.range.value},{v}"}),
+            (self.function, lambda v: {"patient": v}),
+            (self.state, lambda v: {"state": v, "action": None}),
+            (self.action, lambda v: {"action": None if v == BEST else v}),
+        ):
+            widget.param.watch(lambda event, act=act: self._changed(act(event.new)), "value")
+        self.selection.watch(
+            self.refresh, "runs", "setup", "objectives", "color", "view", "patient"
+        )
+        self.selection.watch(self._show_state, "state", "action")
+
+    def _changed(self, values: dict[str, Any]) -> None:
+        """The user changed a widget."""
+        if not self._busy:
+            self.selection.param.update(**values)
+
+    def panel(self) -> Any:
+        """The page."""
+        half = {"sizing_mode": "stretch_width", "margin": 0}
+        styles = {"flex": "1 1 340px", "min-width": "0"}
+        left = pn.Column(
+            self.plane_note, self.plane, self.plane_table, self.saver.panel, styles=styles, **half
+        )
+        right = pn.Column(
+            pn.FlexBox(self.state, self.action, margin=0),
+            self.state_note,
+            self.state_plot,
+            self.state_tables,
+            styles=styles,
+            **half,
+        )
+        both = gallery()
+        both.objects = [left, right]
+        self.content.objects = [
+            pn.FlexBox(
+                self.setup,
+                self.across,
+                self.up,
+                self.color,
+                self.range,
+                self.marks,
+                margin=0,
+                align_items="flex-end",
+            ),
+            both,
+            safe.html("<h2>How the values were found, and the policy over parameters</h2>"),
+            self.function,
+            self.further_note,
+            self.further,
+        ]
+        self.refresh()
+        return pn.Column(
+            self.choice.widget, self.notes, self.message, self.content, sizing_mode="stretch_width"
+        )
+
+    def refresh(self) -> None:
+        """Bring the page up to date, if it is shown and something changed."""
+        if self.selection.page != "policy" or self._busy:
+            return
+        self.choice.offer()
+        entries, lost = self.choice.entries()
+        selection = self.selection
+        if not entries:
+            self._empty(lost)
+            return
+        entry = entries[0]
+        asked = (
+            selection.setup,
+            tuple(selection.objectives),
+            selection.color,
+            selection.view,
+            selection.patient,
+        )
+        wanted = (stamp([entry]), len(entries), tuple(lost), asked)
+        if wanted == self._seen:
+            return
+        self._seen = wanted
+        self._note(entry, len(entries), lost)
+        if not entry.readable:
+            self._fail(f"{label_of(entry)}: {entry.info.reason or entry.info.status}")
+            return
+        if self.shown is None:
+            self.message.object = safe.note_html("loading", "The policy is being read …")
+        self.plane.loading = True
+        self.worker.submit(
+            prepare,
+            self.source,
+            entry.id,
+            *asked,
+            self.dark,
+            done=self._show,
+            failed=self._fail,
+            key="policy",
+        )
+
+    def _note(self, entry: Any, n: int, lost: list[str]) -> None:
+        """Say which run is shown where that is not plain."""
+        notes = ""
+        if lost:
+            notes += safe.note_html("info", f"Not in this store: {', '.join(lost)}.")
+        if n > 1:
+            words = f"Of {n} chosen runs this page shows the first: {label_of(entry)}."
+            notes += safe.note_html("info", words)
+        if not self.selection.runs:
+            words = f"The newest run: {label_of(entry)}. Choose one to keep it in the address."
+            notes += safe.fill('<span class="faint">{words}</span>', words=words)
+        self.notes.object = notes
+
+    def _empty(self, lost: list[str]) -> None:
+        """Say that there is nothing to show, and what to do."""
+        self._seen, self.content.visible = None, False
+        self.notes.object = ""
+        if lost:
+            words = f"Not in this store: {', '.join(lost)}. Choose another run above."
+            self.message.object = safe.note_html("empty", words)
+            return
+        self.message.object = safe.note_html(
+            "empty",
+            "There is no run with a policy as yet. A quick study of Rosenbrock functions:",
+            f"vitolab run rosenbrock-grid --results {shlex.quote(str(self.source.results))}",
+        )
+
+    def _fail(self, why: str) -> None:
+        """Show why there is no policy."""
+        self.shown, self.content.visible = None, False
+        self.plane.loading = False
+        self.message.object = safe.note_html("empty", why)
+
+    def _show(self, shown: Shown) -> None:
+        """Show what a job made ready."""
+        first = self.shown is None or self.shown.known is not shown.known
+        self.shown = shown
+        self._busy = True
+        try:
+            self._offer(shown)
+        finally:
+            self._busy = False
+        self.message.object = ""
+        self.plane_note.object = spoken(shown.sentence)
+        shown.plane.model.on_event(Tap, self._tapped)
+        show([shown.plane], self.plane, self.worker, "plane")
+        self.plane.loading = False
+        self.plane_table.object = shown.table
+        show(shown.further, self.further, self.worker, "further")
+        self.further_note.object = spoken(shown.further_note)
+        self.saver.allow(("csv", "png", "svg"))
+        self.content.visible = True
+        self._show_state(again=first)
+
+    def _offer(self, shown: Shown) -> None:
+        """Bring the widgets up to date."""
+        known = shown.known
+        names = {o.label: o.name for o in known.problem.objectives}
+        for widget, options, value in (
+            (self.setup, shown.setups, known.setup),
+            (self.across, names, known.problem.objectives[shown.axes[0]].name),
+            (self.up, names, known.problem.objectives[shown.axes[1]].name),
+            (self.color, {k: v for k, v in COLORS.items() if v in shown.colors}, shown.color),
+            (self.range, RANGES, "near" if shown.near else "all"),
+            (self.marks, {k: v for k, v in MARKS.items() if v in shown.all_marks}, shown.marks),
+            (self.function, shown.functions, shown.function),
+            (self.action, {"the best": BEST} | {w: i for i, w in enumerate(known.actions)}, None),
+        ):
+            if widget.options != options:
+                widget.options = options
+            if value is not None and options:
+                widget.value = value
+        self.function.visible = bool(shown.functions)
+        self.state.end = known.states.n_states - 1
+
+    def _at(self) -> tuple[int, int]:
+        """State and action that are shown."""
+        assert self.shown is not None
+        known = self.shown.known
+        wanted = self.selection.state
+        state = self.shown.first if wanted is None or wanted >= known.states.n_states else wanted
+        action = self.selection.action
+        if action is None or action >= known.problem.n_actions:
+            action = int(known.policy.greedy[state])
+        return state, action
+
+    def _show_state(self, again: bool = True) -> None:
+        """Show the actions of the chosen state."""
+        if self.shown is None or self.selection.page != "policy":
+            return
+        state, action = self._at()
+        self._busy = True
+        try:
+            self.state.value = state
+            chosen = self.selection.action
+            self.action.value = action if chosen == action else BEST
+        finally:
+            self._busy = False
+        self.shown.mark(state, action)
+        if not again:
+            return
+        self.worker.submit(
+            prepare_state,
+            self.shown.known,
+            state,
+            action,
+            self.dark,
+            done=self._state_shown,
+            failed=self._fail,
+            key="policy-state",
+        )
+
+    def _state_shown(self, shown: ShownState) -> None:
+        """Show what a job made ready."""
+        self.state_note.object = spoken(shown.sentence)
+        show(shown.pictures, self.state_plot, self.worker, "state")
+        self.state_tables.object = shown.tables
+
+    def _tapped(self, event: Any) -> None:
+        """The user chose a place in the plane: the state that is nearest to it."""
+        shown = self.shown
+        if shown is None or event.x is None or event.y is None:
+            return
+        rows = np.flatnonzero(shown.inside)
+        if rows.size:
+            where = shown.known.states.centroids[rows][:, list(shown.axes)]
+            distance = np.linalg.norm((where - (event.x, event.y)) / shown.half, axis=1)
+            self.selection.param.update(state=int(rows[np.argmin(distance)]), action=None)
+
+    def _file(self, kind: str) -> Any:
+        """What makes a file of the plane."""
+        assert self.shown is not None
+        entry = self.choice.entries()[0][0]
+        return make_file, self.shown, entry.info.study, entry.id, kind

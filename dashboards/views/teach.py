@@ -1,0 +1,455 @@
+"""The page Teach: personalise a patient yourself, with Vito's advice, or let it play."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import panel as pn
+
+from .. import answers, game, lessons, safe
+from ..charts import MisfitBars, MisfitHistory
+from ..controls import Controls
+from ..pictures import Picture, Plane, picture, row
+from ..selection import Selection
+from ..source import Source
+from ..worker import Worker
+
+PACE = 600  # ms between two moves of Vito
+MOST_RUNS = 500  # of one game
+HOW = (
+    "The model starts at its default values; each press of a button is an action of the paper and "
+    "one forward run. The game is won when every bar ends in the green band: in as few runs as "
+    "possible. Sliders change several values at once; the model runs when you tell it to. Click "
+    "the chart of misfits to go back to an earlier run: that is free."
+)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A new game, with its first run."""
+
+    game: game.Game
+    known: answers.Answer
+    hope: str
+    move: game.Move
+    y: Any
+    answer: answers.Answer
+
+
+class TeachView:
+    """A game: one patient, you, Vito and the reference methods.
+
+    Parameters
+    ----------
+    selection : Selection
+    source : Source
+        Not used: the game needs no stored run.
+    worker : Worker
+    """
+
+    def __init__(self, selection: Selection, source: Source, worker: Worker) -> None:
+        self.selection, self.worker = selection, worker
+        self.game: game.Game | None = None
+        self.playing = False
+        self._scores: dict[str, dict[str, object]] = {}
+        self._open = ""  # model and patient of the game
+        self._built = ""  # problem that the charts are built for
+        self.picture: Picture | None = None
+        self._busy = False
+        self._stale = False
+        self._clock: Any = None
+        self.model = pn.widgets.Select(
+            label="Model", options={v.title: k for k, v in lessons.LESSONS.items()}, width=220
+        )
+        self.patient = pn.widgets.Select(label="Patient", width=120)
+        self.again = pn.widgets.Button(label="New game", width=110)
+        self.ask = pn.widgets.Button(label="Ask Vito", color="primary", width=110)
+        self.move = pn.widgets.Button(label="Let Vito move", width=130)
+        self.play = pn.widgets.Button(label="Let Vito play", width=130)
+        self.back = pn.widgets.Button(label="Back to the best run", width=160)
+        self.compare = pn.widgets.Button(label="Compute the scoreboard", width=190)
+        self.reveal = pn.widgets.Checkbox(
+            label="Show the map and the minimum (gives the solution away)", value=False
+        )
+        self.status, self.hint = safe.html(""), safe.html("")
+        self.advice, self.scoreboard = safe.html(""), safe.html("")
+        self.board = pn.Column(sizing_mode="stretch_width", margin=0)
+        self._bind()
+
+    def _bind(self) -> None:
+        """Let widgets, selection and game follow each other."""
+        self.model.param.watch(lambda e: self._pick(model=e.new, patient=""), "value")
+        self.patient.param.watch(lambda e: self._pick(patient=e.new), "value")
+        self.again.on_click(lambda _: self._begin())
+        self.ask.on_click(lambda _: self._with_vito(self._advise))
+        self.move.on_click(lambda _: self._with_vito(self._let_move))
+        self.play.on_click(lambda _: self._toggle())
+        self.back.on_click(lambda _: self._go(self.game.best if self.game else 0))
+        self.compare.on_click(lambda _: self._compare())
+        self.reveal.param.watch(lambda _: self._reveal(), "value")
+        self.selection.watch(self._follow, "model", "patient")
+
+    def panel(self) -> Any:
+        """The page."""
+        self._follow()
+        return pn.Column(
+            safe.html("<div class='faint'>{how}</div>", how=HOW),
+            pn.FlexBox(self.model, self.patient, self.again, align_items="flex-end", margin=0),
+            self.hint,
+            self.status,
+            self.board,
+            safe.html("<h3>Vito</h3>"),
+            pn.FlexBox(self.ask, self.move, self.play, self.back, margin=0),
+            self.advice,
+            safe.html("<h3>Scoreboard: the same patient, the same start</h3>"),
+            pn.FlexBox(self.compare, margin=0),
+            self.scoreboard,
+            sizing_mode="stretch_width",
+        )
+
+    def refresh(self) -> None:
+        """Open what was chosen while another page was shown."""
+        if self._stale:
+            self._follow()
+
+    def _pick(self, **values: Any) -> None:
+        """The user chose a model or a patient."""
+        if not self._busy:
+            self.selection.param.update(**values)
+
+    def _follow(self) -> None:
+        """Open the model and the patient of the selection, or the first."""
+        self._stale = self.selection.page != "teach"
+        if self._stale:
+            return
+        name = self.selection.model if self.selection.model in lessons.LESSONS else lessons.FIRST
+        self.worker.submit(
+            lessons.patients_of, name, done=partial(self._offer, name), failed=self._failed,
+            key="teach-patients",
+        )  # fmt: skip
+
+    def _offer(self, name: str, patients: Any) -> None:
+        """Offer the patients of a model, and begin where another is wanted."""
+        chosen = self.selection.patient if self.selection.patient in patients else ""
+        chosen = chosen or lessons.LESSONS[name].first or next(iter(patients))
+        self._busy = True
+        try:
+            self.model.value = name
+            self.patient.param.update(options=list(patients), value=chosen)
+        finally:
+            self._busy = False
+        if self._open != f"{name}/{chosen}":
+            self._begin()
+
+    @property
+    def lesson(self) -> lessons.Lesson:
+        """Lesson of the game."""
+        return lessons.LESSONS[self.model.value]
+
+    def _begin(self) -> None:
+        """Begin a new game."""
+        self._stop()
+        name, who = self.model.value, self.patient.value
+        self._open = f"{name}/{who}"
+        self.game = None
+        self._scores = {}
+        self.advice.object = self.scoreboard.object = self.hint.object = ""
+        self.board.visible = False
+        self.status.object = safe.note_html(
+            "loading", f"the model of {who} is made ready … {self.lesson.note}"
+        )
+        for key in ("teach-run", "teach-vito", "teach-answer"):
+            self.worker.submit(_nothing, key=key)  # what goes on is of the game before
+        self.worker.submit(_open, name, who, done=self._begun, failed=self._failed, key="teach-run")
+        self._enable()
+
+    def _begun(self, opened: Opened) -> None:
+        """Show a new game."""
+        self.game = opened.game
+        is_new = self._built != opened.game.problem.name
+        if is_new:
+            self._build()
+        assert self.picture is not None
+        self.picture.patient(self.game.patient, opened.known)
+        self._reveal()
+        self.hint.object = safe.fill("<div class='faint'>{hope}</div>", hope=opened.hope)
+        self.game.record(opened.move, opened.y)
+        self._show(opened.answer)
+        if is_new:  # with their data: what follows at once may overtake them on the way
+            self.board.objects = self._charts()
+        self.board.visible = True
+
+    def _build(self) -> None:
+        """Build the charts and controls of another model."""
+        assert self.game is not None
+        problem = self.game.problem
+        self._built = problem.name
+        self.bars = MisfitBars(problem)
+        self.history = MisfitHistory(problem, lambda run: self._go(run - 1))
+        self.controls = Controls(problem, self._act, self._slide)
+        self.picture = picture(problem)
+
+    def _charts(self) -> list[Any]:
+        """What was built."""
+        assert self.picture is not None
+        plane = [self.reveal] if isinstance(self.picture, Plane) else []
+        return [
+            row(self.bars.pane, self.history.pane),
+            self.controls.panel,
+            *plane,
+            self.picture.pane,
+        ]
+
+    def _failed(self, why: str) -> None:
+        """Say what went wrong."""
+        self._stop()
+        self.status.object = safe.note_html("error", why)
+        self._enable()
+
+    def _enable(self) -> None:
+        """Offer what is possible now."""
+        ready = self.game is not None and self.game.n_runs > 0
+        running = self.worker.is_busy("teach-run") or self.worker.is_busy("teach-vito")
+        free = ready and not running and not self.playing
+        full = ready and self.game is not None and self.game.n_runs >= MOST_RUNS
+        for button in (self.ask, self.move):
+            button.disabled = not free or full
+        self.back.disabled = not free
+        self.play.disabled = not ready or full or (running and not self.playing)
+        self.play.label = "Pause" if self.playing else "Let Vito play"
+        self.compare.disabled = not ready
+        if self._built:
+            self.controls.lock(not ready or self.playing or full)
+
+    def _act(self, action: int) -> None:
+        """You take an action."""
+        if self.game is not None and not self.playing:
+            self._run(self.game.step(action))
+
+    def _slide(self, x: Any) -> None:
+        """You set parameters by hand."""
+        if self.game is not None and not self.playing:
+            self._run(self.game.slide(x))
+
+    def _go(self, at: int) -> None:
+        """Go on from an earlier run."""
+        if self.game is not None and not self.playing and 0 <= at < self.game.n_runs:
+            self.game.at = at
+            self._show()
+
+    def _run(self, move: game.Move) -> None:
+        """Make a forward run, one at a time."""
+        now = self.game
+        if now is None or self.worker.is_busy("teach-run") or now.n_runs >= MOST_RUNS:
+            return
+        self.worker.submit(
+            game.run_model, now.problem, now.patient, move.x,
+            done=partial(self._record, move), failed=self._failed, key="teach-run",
+        )  # fmt: skip
+
+    def _record(self, move: game.Move, y: Any) -> None:
+        """Keep a forward run and show it."""
+        assert self.game is not None
+        self.game.record(move, y)
+        if move.who == game.YOU:
+            self.advice.object = ""
+        if self.playing and (self.game.solved_at or self.game.n_runs >= MOST_RUNS):
+            self._stop()
+        self._show()
+        if self.playing and self._clock is None:  # without a server there is no clock
+            self._tick()
+
+    def _show(self, answer: answers.Answer | None = None) -> None:
+        """Show the game as it stands; the model is asked where its answer is not known."""
+        now = self.game
+        assert now is not None
+        self.bars.show(now.misfits)
+        self.history.show(now.c, [m.jump for m in now.moves])
+        self.history.at(now.at + 1)
+        self.controls.show(now.here.x)
+        self.status.object = status_html(now)
+        assert self.picture is not None
+        if isinstance(self.picture, Plane):
+            self.picture.walked([m.x for m in now.moves], [m.jump for m in now.moves])
+        at = now.at
+        if answer is not None:
+            self.picture.show(answer, now.misfits)
+        else:
+            self.worker.submit(
+                answers.simulate, now.problem, now.here.x, now.patient,
+                done=lambda answer: self._answered(now, at, answer),
+                failed=lambda why: self._answered(now, at, {}),
+                key="teach-answer",
+            )  # fmt: skip
+        self._show_scores()
+        self._enable()
+
+    def _answered(self, now: game.Game, at: int, answer: answers.Answer) -> None:
+        """Show what the model answers."""
+        if now is self.game and self.picture is not None:
+            self.picture.show(answer, now.c[at])
+
+    def _reveal(self) -> None:
+        """Show the map of a function, or hide it."""
+        if self.game is not None and isinstance(self.picture, Plane):
+            self.picture.reveal(self.reveal.value)
+
+    def _with_vito(self, act: Any) -> None:
+        """Have the agent learned, then act."""
+        now = self.game
+        if now is None:
+            return
+        if not self.advice.object:
+            self.advice.object = safe.note_html(
+                "loading", "Vito learns from other patients, once: this can take 20 s …"
+            )
+        self.worker.submit(
+            lessons.agent, self.model.value, now.patient.name,
+            done=act, failed=self._failed, key="teach-vito",
+        )  # fmt: skip
+        self._enable()
+
+    def _advise(self, vito: Any) -> None:
+        """Show what Vito would do and why."""
+        assert self.game is not None
+        words, table = self.game.advise(vito)
+        shown = safe.note_html("info", words)
+        if len(table):
+            shown += safe.table_html(table, caption="Vito's best actions in this state")
+        self.advice.object = shown + safe.fill(
+            "<div class='faint'>{words}</div>", words=self.lesson.learning
+        )
+        self._enable()
+
+    def _let_move(self, vito: Any) -> None:
+        """Vito makes a move."""
+        assert self.game is not None
+        move = self.game.vito_move(vito)
+        self.advice.object = safe.note_html("info", f"Vito: {move.words}.")
+        self._run(move)
+
+    def _toggle(self) -> None:
+        """Let Vito play, or stop it."""
+        if self.playing:
+            self._stop()
+            self._enable()
+            return
+        self.playing = True
+        if pn.state.curdoc is not None and pn.state.curdoc.session_context is not None:
+            self._clock = pn.state.add_periodic_callback(self._tick, period=PACE)
+        self._tick()
+
+    def _stop(self) -> None:
+        """Let Vito play no further."""
+        self.playing = False
+        if self._clock is not None:
+            self._clock.stop()
+            self._clock = None
+
+    def _tick(self) -> None:
+        """Vito's turn."""
+        if self.selection.page != "teach":
+            self._stop()
+        busy = self.worker.is_busy("teach-run") or self.worker.is_busy("teach-vito")
+        if self.playing and not busy:
+            self._with_vito(self._let_move)
+
+    def _compare(self) -> None:
+        """Let every method personalise the same patient."""
+        now = self.game
+        if now is None:
+            return
+        name, most = self.model.value, self.lesson.max_runs
+        start = now.moves[0].x
+        jobs = {
+            "Vito": partial(_vito, name, now.patient, start, most),
+            "Vito, from its own start": partial(_vito, name, now.patient, None, most),
+        }
+        jobs |= {
+            m: partial(game.reference, m, now.problem, now.patient, start, most)
+            for m in game.methods(now.problem)
+        }
+        for who, job in jobs.items():
+            self._scores[who] = {"who": who, "solved": "…"}
+            self.worker.submit(
+                job,
+                done=partial(self._scored, now, who),
+                failed=partial(self._not_scored, now, who),
+                key=f"teach-score {who}",
+            )
+        self._show_scores()
+
+    def _scored(self, now: game.Game, who: str, fit: Any) -> None:
+        """A method has ended."""
+        if now is self.game:
+            self._scores[who] = game.score(who, fit, now.problem)
+            self._show_scores()
+
+    def _not_scored(self, now: game.Game, who: str, why: str) -> None:
+        """A method has failed."""
+        if now is self.game:
+            self._scores[who] = {"who": who, "solved": why}
+            self._show_scores()
+
+    def _show_scores(self) -> None:
+        """Show the scoreboard, the best first."""
+        if self.game is None:
+            return
+        rows = sorted(self._scores.values(), key=_rank)
+        table = pd.DataFrame([game.own_score(self.game), *rows])
+        note = (
+            f" Methods may take {self.lesson.max_runs} forward runs and start where you started."
+            if self._scores
+            else " Press the button to let Vito and the reference methods play."
+        )
+        self.scoreboard.object = safe.table_html(table, caption=f"You first.{note}")
+
+
+def _rank(score: dict[str, Any]) -> tuple[bool, float]:
+    """Order of the scoreboard: solved in few runs first."""
+    return score["solved"] != "yes", float(score.get("runs", np.inf))
+
+
+def _nothing() -> None:
+    """Take the place of work that is not wanted any more."""
+
+
+def _open(name: str, who: str) -> Opened:
+    """Everything that a new game needs; in a worker."""
+    patient = lessons.patients_of(name)[who]
+    now = game.Game(lessons.problem_of(name), patient)
+    known = answers.background(now.problem, patient)
+    move, y = now.begin()
+    try:
+        answer = answers.simulate(now.problem, move.x, patient)
+    except ValueError:  # no answer there
+        answer = {}
+    return Opened(now, known, lessons.hope(name, patient), move, y, answer)
+
+
+def _vito(name: str, patient: Any, start: Any, max_runs: int) -> Any:
+    """Personalise by Vito, from a start or from its own; in a worker."""
+    vito = lessons.agent(name, patient.name)
+    if start is None:
+        return vito.personalize(patient, max_runs=max_runs, seed=lessons.SEED)
+    starts = np.array(start)[np.newaxis]
+    return vito.personalize_from(patient, starts, max_runs=max_runs, seed=lessons.SEED)[0]
+
+
+def status_html(now: game.Game) -> str:
+    """How the game stands, in a sentence; HTML."""
+    yours = sum(move.who == game.YOU for move in now.moves)
+    runs = f"{now.n_runs} forward run{'' if now.n_runs == 1 else 's'}"
+    runs += f" ({yours} by you, {now.n_runs - yours} by Vito)" if yours < now.n_runs else ""
+    if now.solved_at is not None:
+        words = f"Solved in {now.solved_at} forward runs! So far {runs}."
+    else:
+        words = f"{runs}; the best so far has a worst misfit of {now.worst:.2f} tolerances."
+    here = f"Run {now.at + 1}, {now.here.who}: {now.here.words}."
+    return safe.fill(
+        "<div aria-live='polite'><h2>{words}</h2><div>{here}</div></div>", words=words, here=here
+    )

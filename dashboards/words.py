@@ -1,0 +1,150 @@
+"""Outcomes in words, and small tables: what stands beside a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from vitolab import plots
+from vitolab.plots.summary import order_of, summarize
+
+_NAMES = {
+    "n_states": "states",
+    "n_samples": "samples per patient",
+    "n": "personalisations",
+    "success": "success [%]",
+    "runs_all": "runs, all",
+    "runs_solved": "runs, solved",
+    "direct": "solved without restart [%]",
+    "direct_of_solved": "without restart [% of solved]",
+}
+
+
+def named(summary: pd.DataFrame) -> pd.DataFrame:
+    """A summary with columns as people read them, rounded."""
+    return summary.round(1).rename(columns=_NAMES)
+
+
+def grid(setups: Sequence[str], starts: Sequence[pd.DataFrame]) -> str:
+    """How well personalisation ends from a grid of starts."""
+    told = []
+    for setup, table in zip(setups, starts, strict=True):
+        worst = table.loc[table["its error"].idxmax()]
+        told.append(
+            f"{setup}: from {int((table['solved [%]'] == 100).sum())} of {len(table)} starts every "
+            f"function was solved; the largest error is {worst['its error']:.3g}, of "
+            f"{worst['worst function']} from ({worst.iloc[0]:.1f}, {worst.iloc[1]:.1f})."
+        )
+    return "\n".join(told)
+
+
+def sweep(
+    personalizations: pd.DataFrame, size: str, what: str, references: Sequence[str] = ()
+) -> str:
+    """How success and cost change with a size."""
+    told = []
+    for setup in order_of(personalizations["setup"].tolist()):
+        own = personalizations[personalizations["setup"] == setup]
+        means = summarize(own[own["method"] == "vito"], [size])
+        if means.empty:
+            continue
+        first, last = means.iloc[0], means.iloc[-1]
+        line = f"{setup}: Vito solves {first['success']:.0f} %"
+        if len(means) > 1:
+            line += f" with {int(first[size]):,} and {last['success']:.0f} %"
+        line += f" with {int(last[size]):,} {what}, then in {last['runs_all']:.1f} forward runs"
+        for name in references:
+            rows = own[own["method"] == name]
+            if len(rows):
+                line += f"; {plots.method_label(name)} {100 * rows['solved'].mean():.0f} %"
+        told.append(f"{line}.")
+    return "\n".join(told)
+
+
+def drawing(personalizations: pd.DataFrame) -> str:
+    """Whether the stochastic policy pays."""
+    told = []
+    for setup in order_of(personalizations["setup"].tolist()):
+        own = personalizations[personalizations["setup"] == setup]
+        own = own[own["n_samples"] == own["n_samples"].max()]
+        rate = 100.0 * own.groupby("method")["solved"].mean()
+        if len(rate) == 2:
+            told.append(
+                f"{setup}: {rate['vito']:.0f} % solved when actions are drawn, "
+                f"{rate['vito-deterministic']:.0f} % when the best is taken."
+            )
+    return "\n".join(told) or "The run holds one kind of policy only."
+
+
+def restarts(table: pd.DataFrame) -> str:
+    """Share solved without a restart, with most samples."""
+    last = table.groupby("setup", sort=False).tail(1)
+    return "\n".join(
+        f"{row['setup']}: {row['solved without restart [%]']:.0f} % of all patients are solved "
+        f"without a restart, with {int(row['samples per patient']):,} samples."
+        for row in last.to_dict("records")
+    )
+
+
+def boxes(table: pd.DataFrame) -> str:
+    """Medians of the absolute misfits, start by start."""
+    columns = [str(name) for name in table if str(name).startswith("|")]
+    told = []
+    for row in table.to_dict("records"):
+        medians = ", ".join(f"{name} {row[name].partition(' ')[0]}" for name in columns)
+        failed = f" ({row['failed runs']} runs failed)" if row["failed runs"] else ""
+        told.append(f"{row['setup']}, start {row['start']}: median {medians}{failed}.")
+    return "\n".join(told)
+
+
+def methods(table: pd.DataFrame) -> str:
+    """The best and the cheapest of the methods."""
+    told = []
+    for setup in order_of(table.iloc[:, 0].tolist()):
+        own = table[table.iloc[:, 0] == setup]
+        vito = own[own["method"] == "vito"]
+        others = own[~own["method"].str.contains("vito|fixed|start only|default")]
+        line = f"{setup}:"
+        if len(vito):
+            line += f" Vito solves {vito['success [%]'].iloc[0]:.0f} % in "
+            line += f"{vito['runs, all'].iloc[0]:.1f} forward runs"
+        if len(others):
+            best = others.loc[others["success [%]"].idxmax()]
+            line += f"{',' if len(vito) else ''} {best['method']}, the best reference, "
+            line += f"{best['success [%]']:.0f} % in {best['runs, all']:.1f}"
+        told.append(f"{line}.")
+    return "\n".join(told)
+
+
+def paths(traces: pd.DataFrame) -> str:
+    """How long the shown personalisations took."""
+    n = traces.groupby("start").size()
+    runs = f"{n.min()} to {n.max()}" if n.min() < n.max() else f"{n.min()}"
+    plural = "" if len(n) == 1 else "s from different starts"
+    return f"{len(n)} personalisation{plural}, {runs} forward runs each."
+
+
+def solved(personalizations: pd.DataFrame) -> str:
+    """How many of Vito's personalisations succeeded, by setup."""
+    rows = personalizations[personalizations["method"] == "vito"]
+    if rows.empty:
+        return f"{int(personalizations['solved'].sum())} of {len(personalizations)} solved."
+    return "\n".join(
+        f"{setup}: {int(own['solved'].sum())} of {len(own)} solved, "
+        f"{own['n_runs'].mean():.1f} forward runs on average."
+        for setup, own in rows.groupby("setup", sort=False)
+    )
+
+
+def by_patient(personalizations: pd.DataFrame) -> pd.DataFrame:
+    """Each patient's outcome by Vito, hardest last."""
+    rows = personalizations[personalizations["method"] == "vito"]
+    rows = rows if len(rows) else personalizations
+    misfits = [name for name in map(str, rows) if name.startswith("misfit:")]
+    table = rows[["setup", "patient", "method", "solved", "n_runs", "n_restarts", *misfits]]
+    table = table.sort_values(["solved", "n_runs"], ascending=[False, True], kind="stable")
+    kept = table.assign(solved=np.where(table["solved"], "yes", "no")).round(3)
+    names = {"n_runs": "forward runs", "n_restarts": "restarts"}
+    return kept.rename(columns=names | {name: name.replace(":", ": ") for name in misfits})

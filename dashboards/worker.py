@@ -1,0 +1,125 @@
+"""Work outside the event loop: few threads for all, results fetched by a periodic callback."""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+Done = Callable[[Any], None]
+Failed = Callable[[str], None]
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    """Threads that all sessions share: long work must not take every processor."""
+    return ThreadPoolExecutor(2, thread_name_prefix="vitolab dashboard")
+
+
+@dataclass
+class _Job:
+    """A function that was submitted."""
+
+    future: Future[Any]
+    done: Done | None
+    failed: Failed | None
+
+
+class Worker:
+    """Work of one session.
+
+    ``worker.submit(function, *args, done=show, failed=complain, key="curves")`` returns at once.
+    `done` gets the result, `failed` one sentence, both in the event loop when it calls `poll`.
+    """
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, _Job] = {}
+        self._count = 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is being worked on."""
+        return bool(self._jobs)
+
+    def is_busy(self, key: str) -> bool:
+        """Whether the work of a key goes on."""
+        return key in self._jobs
+
+    def submit(
+        self,
+        function: Callable[..., Any],
+        *args: Any,
+        done: Done | None = None,
+        failed: Failed | None = None,
+        key: str = "",
+    ) -> None:
+        """Call a function in a thread.
+
+        Parameters
+        ----------
+        function : callable
+            It must not touch the page.
+        *args
+        done : callable, optional
+            Gets the result.
+        failed : callable, optional
+            Gets one sentence.
+        key : str
+            Work of the same key is superseded: its result is thrown away.
+        """
+        if not key:
+            self._count += 1
+            key = f"#{self._count}"
+        if key in self._jobs:
+            self._jobs.pop(key).future.cancel()
+        self._jobs[key] = _Job(_pool().submit(function, *args), done, failed)
+
+    def poll(self) -> None:
+        """Hand over what is finished; called periodically in the event loop."""
+        for key, job in list(self._jobs.items()):
+            if not job.future.done() or self._jobs.get(key) is not job:
+                continue
+            del self._jobs[key]
+            error = job.future.exception()
+            if error is None:
+                if job.done is not None:
+                    job.done(job.future.result())
+            elif job.failed is not None:
+                job.failed(sentence(error))
+            else:
+                sentence(error)
+
+    def wait(self, timeout: float = 60.0) -> None:
+        """Hand over everything, also what follows from it; for use without a server.
+
+        Raises
+        ------
+        TimeoutError
+            If it takes longer (s).
+        """
+        end = time.monotonic() + timeout
+        while self._jobs:
+            if time.monotonic() > end:
+                raise TimeoutError(f"work goes on after {timeout:g} s: {', '.join(self._jobs)}")
+            self.poll()
+            time.sleep(0.002)
+
+    def close(self) -> None:
+        """Throw all work away."""
+        for job in self._jobs.values():
+            job.future.cancel()
+        self._jobs.clear()
+
+
+def sentence(error: BaseException) -> str:
+    """One sentence for an error; what the user cannot mend goes to the log in full."""
+    words = " ".join(str(error).split())
+    if isinstance(error, ValueError | OSError) and words:
+        return words
+    traceback.print_exception(error, file=sys.stderr)
+    return f"unexpected {type(error).__name__}: {words}" if words else type(error).__name__

@@ -1,0 +1,197 @@
+"""A served dashboard and a browser: Debian's chromium, driven by Playwright."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+#: Sizes of the real studies that pages are tested on: three models in about a minute.
+STUDIES = {
+    "rosenbrock-grid": {"n_functions": 6, "grid_size": 5, "n_samples": 500, "n_states": 40},
+    "wbc-convergence": {
+        "setups": ["2p", "3p"],
+        "n_patients": 5,
+        "n_samples": {"2p": [10, 100], "3p": [10, 100]},
+        "n_states": {"2p": 30, "3p": 40},
+        "methods": ["nelder-mead"],
+        "n_starts": 2,
+    },
+    "ep-personalization": {"n_patients": 4, "n_samples": 100, "n_starts": 2},
+}
+_CODE = "import sys; from vitolab.dashboard import serve; serve(sys.argv[1], port=int(sys.argv[2]))"
+
+
+class Server:
+    """A served dashboard.
+
+    Attributes
+    ----------
+    url : str
+    """
+
+    def __init__(
+        self, results: Path, *, code: str = _CODE, arguments: tuple[str, ...] = ()
+    ) -> None:
+        self.results, self._code, self._arguments = results, code, arguments
+        self._process: subprocess.Popen[str] | None = None
+        self.url = ""
+        self.start()
+
+    def start(self, port: int = 0) -> None:
+        """Start, and wait until it serves."""
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", self._code, str(self.results), str(port), *self._arguments],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        found = re.search(r"http://\S+", line)
+        assert found, f"the server did not start: {line}"
+        self.url = found.group()
+
+    @property
+    def port(self) -> int:
+        """Port that it listens on."""
+        return urlsplit(self.url).port or 0
+
+    @property
+    def process(self) -> int:
+        """Process that serves."""
+        assert self._process is not None
+        return self._process.pid
+
+    def stop(self) -> None:
+        """End it."""
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(10)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait(10)
+            self._process = None
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium, headless."""
+    executable = shutil.which("chromium") or shutil.which("chromium-browser")
+    if executable is None:
+        pytest.skip("chromium is not installed (Debian: apt-get install chromium)")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(
+            executable_path=executable,
+            args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
+        )
+        yield opened
+        opened.close()
+
+
+class Watched:
+    """What went wrong on some pages.
+
+    Attributes
+    ----------
+    wrong : list of str
+        Errors of the page, of its console, and requests to other hosts.
+    expected : list of str
+        Parts of messages that a test expects.
+    """
+
+    def __init__(self) -> None:
+        self.wrong: list[str] = []
+        self.expected: list[str] = []
+
+    def watch(self, page) -> None:
+        """Keep an eye on a page."""
+        page.on("pageerror", lambda error: self.wrong.append(f"page error: {error}"))
+        page.on("console", self._said)
+        page.on("dialog", lambda dialog: (self.wrong.append("a dialog"), dialog.dismiss()))
+        page.on("request", self._asked)
+
+    def _said(self, message) -> None:
+        if message.type == "error":
+            self.wrong.append(f"console: {message.text} {message.location}")
+
+    def _asked(self, request) -> None:
+        parts = urlsplit(request.url)
+        if parts.scheme not in ("blob", "data", "about") and parts.hostname != "127.0.0.1":
+            self.wrong.append(f"request to another host: {request.url}")
+
+    def unexpected(self) -> list[str]:
+        """What a test did not expect."""
+        return [w for w in self.wrong if not any(part in w for part in self.expected)]
+
+
+@pytest.fixture
+def watched():
+    """Watches the pages of a test, and fails it if something went wrong on one."""
+    watching = Watched()
+    yield watching
+    assert watching.unexpected() == []
+
+
+@pytest.fixture
+def new_page(browser, watched):
+    """Opens pages: ``new_page(url, width=..., dark=...)``."""
+    contexts = []
+
+    def open_page(url: str, *, width: int = 1280, height: int = 900, dark: bool = False):
+        context = browser.new_context(
+            viewport={"width": width, "height": height},
+            color_scheme="dark" if dark else "light",
+            accept_downloads=True,
+            reduced_motion="reduce",
+        )
+        contexts.append(context)
+        context.set_default_timeout(20_000)
+        page = context.new_page()
+        watched.watch(page)
+        page.goto(url)
+        page.wait_for_selector("main.shown")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture(scope="session")
+def serve_store():
+    """Serves folders of results, one server each: ``serve_store(results).url``."""
+    servers: dict[Path, Server] = {}
+
+    def get(results: Path) -> Server:
+        if results not in servers:
+            servers[results] = Server(results)
+        return servers[results]
+
+    yield get
+    for server in servers.values():
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def quick_store(tmp_path_factory) -> Path:
+    """Results of real studies of the three models, reduced."""
+    from vitolab import studies
+
+    root = tmp_path_factory.mktemp("results")
+    for name, overrides in STUDIES.items():
+        info = studies.run(studies.find_study(name), "quick", overrides, results=root)
+        assert info.status == "complete", info.reason
+    return root
+
+
+@pytest.fixture(scope="session")
+def new_server():
+    """Serves otherwise: ``new_server(results, code=..., arguments=...)``; to be stopped."""
+    return Server

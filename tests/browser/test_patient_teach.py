@@ -1,0 +1,168 @@
+"""The pages Patient and Teach in a real browser."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import parse_qs, urlsplit
+
+import pandas as pd
+import pytest
+
+pytestmark = pytest.mark.timeout(150, func_only=True)  # studies are run before
+
+
+@pytest.fixture(scope="module")
+def url(quick_store, serve_store) -> str:
+    """Address of a store of real studies."""
+    return serve_store(quick_store).url
+
+
+def run_of(quick_store, study: str) -> str:
+    """Identifier of the stored run of a study."""
+    return next(path.name for path in (quick_store / study).iterdir() if path.is_dir())
+
+
+def names(quick_store, study: str) -> list[str]:
+    """Patients of the stored run of a study."""
+    table = pd.read_parquet(quick_store / study / run_of(quick_store, study) / "patients.parquet")
+    return sorted(table["patient"].unique())
+
+
+def asked(page) -> dict[str, list[str]]:
+    """Values of the address that the browser shows."""
+    return parse_qs(urlsplit(page.evaluate("window.location.href")).query)
+
+
+def wait_address(page, pattern: str) -> None:
+    """Wait for an address."""
+    page.wait_for_function("p => new RegExp(p).test(window.location.search)", arg=pattern)
+
+
+def fits_the_screen(page) -> bool:
+    """Whether nothing makes the page scroll sideways."""
+    return page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def wait_drawn(page, at_least: int) -> None:
+    """Wait until so many charts are drawn wider than 200 px."""
+    page.wait_for_function(
+        """n => {
+          let drawn = 0
+          const walk = (node) => {
+            for (const child of node.children || []) {
+              const wide = child.getBoundingClientRect().width > 200
+              if (child.tagName === 'CANVAS' && wide) drawn += 1
+              walk(child)
+              if (child.shadowRoot) walk(child.shadowRoot)
+            }
+          }
+          walk(document.body)
+          return drawn >= n
+        }""",
+        arg=at_least,
+    )
+
+
+# --- Patient --------------------------------------------------------------------------------------
+
+
+def test_a_link_opens_the_same_run(url, quick_store, new_page):
+    """Study, setup, patient, method and forward run are restored; the film goes on from there."""
+    run = run_of(quick_store, "wbc-convergence")
+    name = names(quick_store, "wbc-convergence")[1]
+    query = f"runs={run}&setup=2p&method=nelder-mead&patient={name}&step=2"
+    page = new_page(f"{url}?page=patient&{query}")
+    page.get_by_text(f"{name} by nelder-mead").wait_for()
+    page.get_by_text(re.compile(r"Forward run 3 of \d+")).wait_for()
+    page.get_by_text("Run 3: chosen by the optimiser").wait_for()
+    wait_drawn(page, 6)
+    page.get_by_role("button", name="next ▶").click()
+    wait_address(page, f"patient=(?!{name})")
+    other = asked(page)["patient"][0]
+    page.get_by_text(f"{other} by nelder-mead").wait_for()
+    page.get_by_text(re.compile("Forward run 1 of")).wait_for()
+    page.go_back()
+    wait_address(page, f"patient={name}")
+    page.get_by_text(f"{name} by nelder-mead").wait_for()
+
+
+def test_the_film_plays(url, quick_store, new_page):
+    """The button plays through the runs to the last."""
+    run = run_of(quick_store, "wbc-convergence")
+    page = new_page(f"{url}?page=patient&runs={run}&setup=2p&method=nelder-mead")
+    told = page.get_by_text(re.compile(r"Forward run 1 of \d+"))
+    told.wait_for()
+    n = int(told.inner_text().split()[-1])
+    page.locator(".play").first.click()
+    page.get_by_text(f"Forward run {min(n, 4)} of {n}").wait_for()
+    wait_address(page, "step=3" if n > 4 else f"step={n - 1}")
+
+
+def test_the_list_leads_to_a_patient(url, quick_store, new_page):
+    """A click on a row shows that patient."""
+    run = run_of(quick_store, "ep-personalization")
+    page = new_page(f"{url}?page=patient&runs={run}&setup=bem")
+    page.get_by_text(re.compile("All patients: bem")).wait_for()
+    cell = page.locator('.tabulator-row [tabulator-field="patient"]').nth(2)
+    name = cell.inner_text().strip()
+    cell.click()
+    wait_address(page, f"patient={name}")
+    page.get_by_text(f"{name} by vito").first.wait_for()
+    wait_drawn(page, 5)
+
+
+@pytest.mark.parametrize("study", ["rosenbrock-grid", "wbc-convergence", "ep-personalization"])
+def test_the_page_fits_a_phone(url, quick_store, new_page, study):
+    """At 390 px in the dark; every model has its picture."""
+    run = run_of(quick_store, study)
+    page = new_page(f"{url}?page=patient&runs={run}", width=390, dark=True)
+    page.get_by_text("Model against measurements").wait_for()
+    wait_drawn(page, 5)
+    assert fits_the_screen(page)
+
+
+# --- Teach ----------------------------------------------------------------------------------------
+
+
+def test_a_patient_is_solved_by_hand_and_by_vito(url, new_page):
+    """Buttons, advice, Vito to the end, scoreboard."""
+    page = new_page(f"{url}?page=teach&model=circulation-2p&patient=C01")
+    page.get_by_text("1 forward run;").wait_for()
+    wait_drawn(page, 5)
+    page.get_by_role("button", name="+100", exact=True).first.click()
+    page.get_by_text("2 forward runs").wait_for()
+    page.get_by_text("Run 2, you: Initial volume +100 steps.").wait_for()
+    page.get_by_role("button", name="Ask Vito").click()
+    page.get_by_text(re.compile("Vito would take .* because in state")).wait_for()
+    page.get_by_text("never saw this patient").wait_for()
+    page.get_by_role("button", name="Let Vito play").click()
+    page.get_by_text(re.compile("Solved in \\d+ forward runs")).wait_for(timeout=90_000)
+    page.get_by_role("button", name="Let Vito play").wait_for()
+    page.get_by_role("button", name="Compute the scoreboard").click()
+    page.get_by_role("cell", name="nelder-mead-wide").wait_for()
+    page.get_by_role("cell", name="Vito, from its own start").wait_for()
+    page.get_by_role("cell", name="you, with Vito's help").wait_for()
+    page.get_by_role("button", name="New game").click()
+    page.get_by_text("1 forward run;").wait_for()
+
+
+def test_models_and_keyboard(url, new_page):
+    """Another model is another game; a button can be reached and pressed by keys."""
+    page = new_page(f"{url}?page=teach&model=circulation-2p")
+    page.get_by_text("1 forward run;").wait_for()
+    page.get_by_label("Model").select_option(label="Rosenbrock function")
+    wait_address(page, "model=rosenbrock")
+    page.get_by_text("Show the map and the minimum").wait_for()
+    page.get_by_text("1 forward run;").wait_for()
+    page.get_by_role("button", name="+10", exact=True).first.focus()
+    page.keyboard.press("Enter")
+    page.get_by_text("Run 2, you: x₁ +10 steps.").wait_for()
+
+
+@pytest.mark.parametrize("model", ["rosenbrock", "circulation-6p", "electrophysiology-bem"])
+def test_the_game_fits_a_phone(url, new_page, model):
+    """At 390 px in the dark; the charts are drawn at their width."""
+    page = new_page(f"{url}?page=teach&model={model}", width=390, dark=True)
+    page.get_by_text("1 forward run;").wait_for(timeout=60_000)
+    wait_drawn(page, 3)
+    assert fits_the_screen(page)

@@ -1,0 +1,344 @@
+"""The frame and the page of runs in a real browser."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import os
+import re
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import pytest
+import stores
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> Path:
+    """Complete runs, folders that are none, and hostile text."""
+    root = tmp_path_factory.mktemp("store")
+    for seed in range(23):
+        stores.stored_run(root, "ep-scouting" if seed % 4 == 0 else "wbc-fit", seed)
+    stores.bad_folders(root)
+    for i, payload in enumerate(stores.PAYLOADS):
+        stores.hostile_run(root, payload, f"20200101T00000{i}Z-0000000{i}")
+    (root / "hostile" / "<img src=x onerror=window.hit=1>").mkdir()
+    return root
+
+
+@pytest.fixture(scope="module")
+def url(store, serve_store) -> str:
+    """Address of the store."""
+    return serve_store(store).url
+
+
+@pytest.fixture
+def live(tmp_path, serve_store):
+    """An empty store that a test fills, served by itself."""
+    server = serve_store(tmp_path / "results")
+    yield tmp_path / "results", server
+    server.stop()
+
+
+def query(page) -> str:
+    """State in the address that the browser shows; `page.url` may be old."""
+    return page.evaluate("window.location.search")
+
+
+def rows(page):
+    """Rows of the table of runs."""
+    return page.locator("tbody tr:has(input)")
+
+
+def cell(page, row: int, field: str):
+    """Cell of the table of runs."""
+    return rows(page).nth(row).locator(f".c-{field}")
+
+
+def wait_address(page, pattern: str) -> None:
+    """Wait for an address."""
+    page.wait_for_function("p => new RegExp(p).test(window.location.search)", arg=pattern)
+
+
+def test_opens_with_header_table_and_key_results(url, store, new_page):
+    page = new_page(url)
+    page.get_by_text(str(store), exact=True).wait_for()
+    page.get_by_text("34 runs", exact=True).wait_for()
+    rows(page).nth(19).wait_for()
+    assert rows(page).count() == 20
+    page.get_by_text(re.compile(r"updated \d\d:\d\d:\d\d UTC")).wait_for()
+    solved = page.locator("td.c-solved", has_text="66.7")
+    solved.first.wait_for()
+    assert page.title() == "vitolab"
+
+
+def test_the_first_view_comes_within_five_seconds(url, new_page):
+    took = []
+    for _ in range(3):
+        page = new_page(url)
+        rows(page).first.wait_for()
+        took.append(page.evaluate("performance.now()"))  # ms since the navigation began
+        page.close()
+    # on a machine that is busy with something else each processor is shared
+    shared = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    assert min(took) < 5000 * shared
+
+
+def test_deep_link_restores_filters_order_and_choice(url, store, new_page):
+    starts = (store / "ep-scouting").glob("2*/start.json")
+    run = next(path.parent.name for path in starts if '"seed": 0,' in path.read_text())
+    page = new_page(f"{url}?page=runs&study=ep-scouting&search=setups&sort=seed,asc&runs={run}")
+    page.get_by_text("6 of 34 runs").wait_for()
+    assert cell(page, 0, "seed").inner_text() == "0"
+    assert rows(page).nth(0).locator("input").is_checked()
+    page.get_by_text("The chosen run").wait_for()
+    assert page.get_by_label("Study").input_value() == "ep-scouting"
+
+
+def test_filters_reach_the_address_and_back_undoes(url, new_page):
+    page = new_page(url)
+    page.get_by_label("Study").select_option("ep-scouting")
+    page.get_by_text("6 of 34 runs").wait_for()
+    wait_address(page, "study=ep-scouting")
+    page.get_by_role("button", name="Results", exact=True).first.click()
+    wait_address(page, "page=results")
+    page.go_back()
+    wait_address(page, r"^\?study=ep-scouting$")
+    page.get_by_text("6 of 34 runs").wait_for()
+    page.go_back()
+    page.get_by_text(re.compile("^34 runs. Choose")).wait_for()
+    assert page.get_by_label("Study").input_value() == "all studies"
+    page.go_forward()
+    page.get_by_text("6 of 34 runs").wait_for()
+
+
+def test_search_finds_status_and_parameters(url, new_page):
+    page = new_page(url)
+    page.get_by_label("Search").press_sequentially("schema 99", delay=5)
+    page.get_by_text("1 of 34 runs").wait_for()
+    page.get_by_label("Search").fill("<b>")
+    page.get_by_text("None of 34 runs matches.").wait_for()
+    page.get_by_role("button", name="Clear filters").click()
+    page.get_by_text(re.compile("^34 runs. Choose")).wait_for()
+    assert page.get_by_label("Search").input_value() == ""
+
+
+def test_a_click_on_a_column_sorts_and_the_address_keeps_it(url, new_page):
+    page = new_page(f"{url}?study=ep-scouting")
+    page.get_by_text("6 of 34 runs").wait_for()
+    page.get_by_role("button", name="seed").click()
+    wait_address(page, "sort=seed,asc")
+    assert cell(page, 0, "seed").inner_text() == "0"
+    page.get_by_role("button", name="seed").click()
+    wait_address(page, "sort=seed,desc")
+    assert cell(page, 0, "seed").inner_text() == "20"
+
+
+def test_several_are_chosen_and_compared(url, new_page):
+    page = new_page(url)
+    for row in (0, 2):
+        rows(page).nth(row).locator("input").check()
+    page.get_by_role("button", name="Compare 2 runs").wait_for()
+    page.get_by_text("What differs").wait_for()
+    wait_address(page, r"runs=[\w-]+,[\w-]+")
+    page.get_by_role("button", name="Compare 2 runs").click()
+    wait_address(page, "page=results.*runs=|runs=.*page=results")
+    page.go_back()
+    page.get_by_text("What differs").wait_for()
+    page.get_by_role("button", name="Choose none").click()
+    page.wait_for_function("() => !window.location.search.includes('runs')")
+    assert page.locator("tbody input:checked").count() == 0
+
+
+def test_works_by_keyboard(url, new_page):
+    page = new_page(url)
+    rows(page).first.wait_for()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "To the page"
+    box = rows(page).nth(1).locator("input")
+    box.focus()
+    page.keyboard.press("Space")
+    page.get_by_text("The chosen run").wait_for()
+    results = page.get_by_role("button", name="Results", exact=True).first
+    results.focus()
+    page.keyboard.press("Enter")
+    wait_address(page, "page=results")
+
+
+@pytest.mark.parametrize("width", [390, 800, 1280])
+def test_nothing_scrolls_sideways(url, store, new_page, width):
+    run = sorted((store / "wbc-fit").glob("2*-*"))[-1].name
+    page = new_page(f"{url}?runs={run}", width=width)
+    rows(page).first.wait_for()
+    page.get_by_text("The chosen run").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    last = rows(page).first.locator("td:visible").last.bounding_box()
+    assert last["x"] + last["width"] <= width
+    assert cell(page, 0, "study").is_visible()
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_light_and_dark_follow_the_system(url, new_page, dark):
+    page = new_page(f"{url}?study=ep-scouting", dark=dark)
+    page.get_by_text("6 of 34 runs").wait_for()
+    assert query(page) == "?study=ep-scouting"
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    brightness = sum(int(part) for part in re.findall(r"\d+", paper)[:3])
+    assert (brightness < 200) == dark
+    page.emulate_media(color_scheme="light" if dark else "dark")
+    page.wait_for_function(
+        "old => getComputedStyle(document.body).backgroundColor !== old", arg=paper
+    )
+    page.get_by_text("6 of 34 runs").wait_for()
+
+
+def test_hostile_text_is_shown_and_never_acts(url, store, new_page):
+    chosen = ",".join(sorted(path.name for path in (store / "hostile").glob("2020*")))
+    page = new_page(f"{url}?runs={chosen}&status=failed")
+    page.get_by_text("6 of 34 runs").wait_for()
+    for payload in stores.PAYLOADS:
+        page.locator("td").get_by_text(payload, exact=True).first.wait_for()
+        page.locator("td.c-note").get_by_text(payload, exact=True).wait_for()
+    for text in page.get_by_role("cell", name="bold").all():
+        text.hover()
+    for payload in stores.PAYLOADS[:2]:
+        page.get_by_label("Search").fill(payload)
+        page.get_by_text("1 of 34 runs").wait_for()
+    assert page.evaluate("window.hit") is None
+
+
+@pytest.mark.parametrize("payload", stores.PAYLOADS[:3])
+def test_hostile_values_of_the_address_never_act(url, new_page, payload):
+    names = (
+        "page",
+        "runs",
+        "study",
+        "setup",
+        "patient",
+        "step",
+        "view",
+        "sort",
+        "status",
+        "search",
+    )
+    state = "&".join(f"{name}={quote(payload)}" for name in (*names, payload))
+    page = new_page(f"{url}?{state}&theme={quote(payload)}#{quote(payload)}")
+    page.get_by_text("The address held values that are none").wait_for()
+    page.get_by_text("34 runs. Choose").wait_for()
+    assert page.evaluate("window.hit") is None
+
+
+def test_a_running_study_is_seen_without_losing_place(live, new_page):
+    root, server = live
+    page = new_page(server.url)
+    page.get_by_text("holds no runs as yet").wait_for()
+    page.get_by_text(f"vitolab demo --results {root}").wait_for()
+    for seed in range(25):
+        stores.stored_run(root, seed=seed)
+    run = stores.start_run(root, "ep-scouting")
+    page.get_by_text("26 runs, 1 running").wait_for()
+    page.locator("td.c-status", has_text="▶ running").wait_for()
+    page.get_by_role("button", name="next ›").click()
+    box = rows(page).nth(3).locator("input")
+    box.check()
+    page.get_by_text("The chosen run").wait_for()
+    page.evaluate("window.scrollTo(0, 60)")
+    before = page.evaluate("window.scrollY")
+    run.progress("learning", 3, 10)  # a cell changes
+    stores.stored_run(root, "wbc-scouting")  # a row comes
+    page.get_by_text("27 runs, 1 running").wait_for()
+    page.wait_for_timeout(2500)
+    page.get_by_text("page 2 of 2").wait_for()
+    assert page.locator("tbody input:checked").count() == 1
+    assert page.evaluate("window.scrollY") == before
+    page.get_by_label("Status").select_option("▶ running")
+    cell(page, 0, "status").get_by_text("▶ running 30 %").wait_for()
+    run.finish("failed", stores.PAYLOADS[0])
+    page.get_by_text("None of 27 runs matches.").wait_for()
+    page.get_by_label("Status").select_option("✗ failed")
+    cell(page, 0, "note").get_by_text(stores.PAYLOADS[0]).wait_for()
+    assert page.evaluate("window.hit") is None
+
+
+def test_a_lost_connection_is_told_and_comes_back(live, new_page, watched):
+    root, server = live
+    watched.expected += ["ERR_CONNECTION_REFUSED", "WebSocket", "Lost websocket", "ERR_EMPTY"]
+    stores.stored_run(root)
+    page = new_page(f"{server.url}?search=seed")
+    page.get_by_text("1 run", exact=True).wait_for()
+    port = server.port
+    server.stop()
+    page.get_by_text("The connection to the server was lost").wait_for()
+    server.start(port)
+    page.get_by_text("The connection to the server was lost").wait_for(state="hidden")
+    page.get_by_text("1 run", exact=True).wait_for()
+    assert query(page) == "?search=seed"
+
+
+def test_eight_tabs_keep_working(url, new_page):
+    pages = [new_page(url) for _ in range(8)]
+    for page in pages:
+        page.get_by_label("Study").select_option("ep-scouting")
+    for page in pages:
+        page.get_by_text("6 of 34 runs").wait_for()
+
+
+def test_a_password_is_asked_for_under_a_prefix(store, tmp_path, browser, watched, new_server):
+    users = tmp_path / "users.json"
+    users.write_text('{"ann": "secret"}', encoding="utf-8")
+    code = (
+        "import sys; from pathlib import Path; from vitolab.dashboard import serve; "
+        "serve(sys.argv[1], port=0, prefix='/lab/ann', basic_auth=Path(sys.argv[3]))"
+    )
+    server = new_server(store, code=code, arguments=(str(users),))
+    page = browser.new_page()
+    watched.watch(page)
+    try:
+        page.goto(server.url)
+        page.get_by_label("User").fill("ann")
+        page.get_by_label("Password").fill("wrong")
+        page.get_by_role("button", name="Log in").click()
+        page.get_by_text("Invalid username or password").wait_for()
+        assert rows(page).count() == 0
+        page.get_by_label("User").fill("ann")
+        page.get_by_label("Password").fill("secret")
+        page.get_by_role("button", name="Log in").click()
+        rows(page).first.wait_for()
+        assert urlsplit(server.url).path == "/lab/ann/"
+    finally:
+        page.close()
+        server.stop()
+
+
+def handshake(url: str, origin: str) -> int:
+    """Status with which the server answers a WebSocket of some origin."""
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=10)
+    connection.request(
+        "GET",
+        "/ws",
+        headers={
+            "Upgrade": "websocket",
+            "Connection": "Upgrade",
+            "Sec-WebSocket-Version": "13",
+            "Sec-WebSocket-Key": base64.b64encode(bytes(16)).decode(),
+            "Sec-WebSocket-Protocol": "bokeh, token",
+            "Origin": origin,
+        },
+    )
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "http://127.0.0.1:1", "http://localhost.evil.example", "null"]
+)
+def test_a_foreign_origin_is_refused(url, origin):
+    assert handshake(url, origin) == 403
+
+
+def test_the_own_origin_is_not_refused(url):
+    assert handshake(url, url.rstrip("/")) != 403

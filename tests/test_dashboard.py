@@ -1,0 +1,504 @@
+"""The dashboard without a server: state, store, escaping, worker, the page of runs."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from html.parser import HTMLParser
+from urllib.parse import parse_qsl, quote
+
+import pandas as pd
+import pytest
+import stores
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from vitolab import dashboard
+from vitolab.dashboard import load_dashboards
+
+safe = load_dashboards("safe")
+selection = load_dashboards("selection")
+source = load_dashboards("source")
+worker = load_dashboards("worker")
+runs_page = load_dashboards("views.runs")
+
+names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,63}", fullmatch=True)
+numbers = st.none() | st.integers(0, 999_999_999)
+
+
+def listed(root):
+    """Source of a folder, listed."""
+    found = source.Source(root)
+    found.refresh()
+    return found
+
+
+# --- state ------------------------------------------------------------------------------------
+
+
+@given(
+    page=st.sampled_from(selection.PAGES),
+    runs=st.lists(names, max_size=8, unique=True),
+    patient=st.just("") | st.from_regex(r"\w[\w. -]{0,63}", fullmatch=True),
+    setup=st.just("") | names,
+    step=numbers,
+    repeat=numbers,
+)
+@example(page="patient", runs=["a", "b"], patient="Müller 2", setup="base", step=0, repeat=None)
+def test_an_address_brings_the_same_state_back(page, runs, patient, setup, step, repeat):
+    there = selection.Selection(
+        page=page, runs=runs, patient=patient, setup=setup, step=step, repeat=repeat
+    )
+    back = selection.Selection()
+    back.read("?" + there.query())
+    assert {n: getattr(back, n) for n in selection.FIELDS} == {
+        n: getattr(there, n) for n in selection.FIELDS
+    }
+    assert back.refused == ()
+
+
+@given(st.text(max_size=200))
+@example("page=%ff%fe&step=%F0%9F%98%80")
+@example("step=٣")  # a digit, but not one of ours
+@example("&".join(f"a{i}=1" for i in range(200)))
+def test_no_address_breaks_the_state(query):
+    state = selection.Selection()
+    state.read(query)
+    assert state.page in selection.PAGES
+    for name, value in parse_qsl(state.query()):
+        assert name in selection.FIELDS
+        assert re.fullmatch(r"[\w., -]{1,600}", value)
+
+
+@pytest.mark.parametrize("field", selection.FIELDS)
+@pytest.mark.parametrize(
+    "value",
+    [*stores.PAYLOADS, "../../etc/passwd", "..", "/etc/passwd", "a/b", "a\\b", "a\x00b", "x" * 999],
+)
+def test_hostile_values_of_an_address_are_refused(field, value):
+    state = selection.Selection()
+    state.read(f"{field}={quote(value)}")
+    assert getattr(state, field) == state.param[field].default
+    assert state.refused == (field,)
+
+
+def test_what_an_address_cannot_hold_stays_out_of_it():
+    state = selection.Selection(search="a<b>", study="wbc-fit", runs=["x"] * 9)
+    assert state.query() == "study=wbc-fit"
+
+
+def test_going_back_resets_what_the_address_does_not_name():
+    state = selection.Selection(page="patient", patient="C01", step=3)
+    state.read("?page=results")
+    assert (state.page, state.patient, state.step) == ("results", "", None)
+
+
+def test_reading_an_address_is_one_change():
+    state, seen = selection.Selection(), []
+    state.watch(lambda: seen.append(state.patient), "patient", "step", "page")
+    state.read("page=patient&patient=C01&step=3")
+    assert seen == ["C01"]
+
+
+# --- store ------------------------------------------------------------------------------------
+
+
+def test_folders_that_are_no_runs_are_listed_with_a_reason(tmp_path):
+    good = stores.stored_run(tmp_path)
+    bad = stores.bad_folders(tmp_path)
+    found = listed(tmp_path)
+    assert len(found.entries) == 5
+    by_name = {entry.info.path: entry for entry in found.entries}
+    assert by_name[good].info.status == "complete"
+    for path in bad.values():
+        assert by_name[path].info.status == "unreadable"
+        assert by_name[path].info.reason
+        with pytest.raises(ValueError, match="cannot be read"):
+            found.run(by_name[path].id)
+    assert "another version" in by_name[bad["future"]].info.reason
+    assert len(found.table(good.name, "personalizations")) == 6  # and nothing else is harmed
+
+
+@pytest.mark.parametrize(
+    "name", ["../secret", "..", "/etc", "wbc-fit/..", "", ".", "secret", "walks", ".claims"]
+)
+def test_only_what_is_listed_can_be_opened(tmp_path, name):
+    root = tmp_path / "results"
+    stores.stored_run(root)
+    shutil.copytree(stores.stored_run(tmp_path / "other"), tmp_path / "secret")
+    found = listed(root)
+    with pytest.raises(ValueError, match="no run"):
+        found.run(name)
+    with pytest.raises(ValueError, match="no run"):
+        found.table(name, "traces")
+
+
+@pytest.mark.parametrize("name", ["../x", "run.json", "start", "arrays"])
+def test_only_known_tables_can_be_read(tmp_path, name):
+    run = stores.stored_run(tmp_path)
+    with pytest.raises(ValueError, match="no table"):
+        listed(tmp_path).table(run.name, name)
+
+
+def test_links_out_of_the_store_are_not_followed(tmp_path):
+    outside = stores.stored_run(tmp_path / "outside")
+    root = tmp_path / "results"
+    inside = stores.stored_run(root, seed=1)
+    (root / "wbc-fit" / "20200101T000000Z-link").symlink_to(outside)
+    (inside / "traces.parquet").symlink_to(outside / "personalizations.parquet")
+    found = listed(root)
+    entry = next(e for e in found.entries if e.info.path.name.endswith("link"))
+    assert entry.info.status == "unreadable"
+    assert entry.info.seed is None  # nothing of it is shown
+    with pytest.raises(ValueError, match="cannot be read"):
+        found.table(entry.id, "personalizations")
+    with pytest.raises(ValueError, match="leads out"):
+        found.table(inside.name, "traces")
+
+
+def test_the_folder_of_results_may_itself_be_a_link(tmp_path):
+    run = stores.stored_run(tmp_path / "disk")
+    (tmp_path / "results").symlink_to(tmp_path / "disk")
+    assert len(listed(tmp_path / "results").table(run.name, "personalizations")) == 6
+
+
+def test_tables_are_read_once_and_again_when_they_changed(tmp_path):
+    run = stores.stored_run(tmp_path)
+    found = listed(tmp_path)
+    first = found.table(run.name, "personalizations")
+    assert found.table(run.name, "personalizations") is first
+    (run / "personalizations.parquet").write_bytes(b"PAR1 something else PAR1")
+    with pytest.raises(ValueError, match="as stored"):
+        found.table(run.name, "personalizations")
+
+
+def test_a_run_that_goes_on_shows_what_is_finished(tmp_path):
+    run = stores.start_run(tmp_path)
+    found = listed(tmp_path)
+    assert found.entries[0].info.status == "running"
+    with pytest.raises(ValueError, match="no finished part"):
+        found.table(run.path.name, "personalizations")
+    done = stores.stored_run(tmp_path / "other")
+    table = pd.read_parquet(done / "personalizations.parquet")
+    run.write_part("first", table.iloc[:2])
+    assert len(found.table(run.path.name, "personalizations")) == 2
+    run.release()
+
+
+def test_key_results_tell_vito_and_the_best_reference(tmp_path):
+    run = stores.stored_run(tmp_path)
+    found = listed(tmp_path)
+    found.learn_facts([run.name, "unknown"])
+    facts = found.entry(run.name).facts
+    assert (facts.patients, facts.personalizations) == (3, 6)
+    assert facts.solved == pytest.approx(200 / 3)
+    assert facts.runs == pytest.approx(11.0)
+    assert facts.best == "nelder-mead 0 %"
+
+
+def test_an_absent_folder_is_an_empty_store_and_a_file_is_none(tmp_path):
+    assert listed(tmp_path / "absent").entries == ()
+    (tmp_path / "file").touch()
+    found = listed(tmp_path / "file")
+    assert "expected a folder" in found.problem
+
+
+# --- escaping ---------------------------------------------------------------------------------
+
+
+class Elements(HTMLParser):
+    """Names of the elements of some HTML, and all text in it."""
+
+    def __init__(self):
+        super().__init__()
+        self.found, self.text = [], ""
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append(tag)
+        assert not any(name.startswith("on") for name, _ in attrs)
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def elements(markup):
+    """Parse some HTML."""
+    parser = Elements()
+    parser.feed(markup)
+    parser.close()
+    return parser
+
+
+@given(st.text(max_size=300))
+@example(stores.PAYLOADS[0])
+@example("&lt;b&gt;")
+def test_text_is_shown_as_it_is(value):
+    shown = elements(safe.text(value))
+    assert shown.found == []
+    assert shown.text == safe.plain(value)
+
+
+@pytest.mark.parametrize("payload", stores.PAYLOADS)
+def test_every_door_escapes(payload):
+    frame = pd.DataFrame({payload: [payload, None, 1.5]})
+    for markup, allowed in (
+        (safe.fill("<b>{x}</b>", x=payload), {"b"}),
+        (safe.note_html("error", payload, payload), {"div", "strong", "pre", "code"}),
+        (
+            safe.table_html(frame, caption=payload),
+            {"div", "table", "caption", "thead", "tr", "th", "tbody", "td"},
+        ),
+    ):
+        found = elements(markup)
+        assert set(found.found) <= allowed
+        assert payload in found.text
+
+
+def test_text_cannot_turn_around_or_flood_the_page():
+    assert safe.plain("a\u202eb\x00c\u2066d") == "abcd"
+    assert len(safe.plain("x" * 10_000)) == safe.LIMIT
+
+
+# --- worker -----------------------------------------------------------------------------------
+
+
+def test_results_are_handed_over_where_they_are_polled():
+    work, got = worker.Worker(), []
+    threads = []
+
+    def job(x):
+        threads.append(threading.current_thread())
+        return x + 1
+
+    work.submit(job, 1, done=lambda value: got.append((value, threading.current_thread())))
+    work.wait()
+    assert got == [(2, threading.main_thread())]
+    assert threads[0] is not threading.main_thread()
+
+
+def test_later_work_supersedes_earlier_work():
+    work, got, go = worker.Worker(), [], threading.Event()
+    work.submit(lambda: go.wait(5) and "old", done=got.append, key="curves")
+    work.submit(lambda: "new", done=got.append, key="curves")
+    go.set()
+    work.wait()
+    time.sleep(0.05)
+    work.poll()
+    assert got == ["new"]
+
+
+def test_an_error_becomes_one_sentence(capsys):
+    work, got = worker.Worker(), []
+
+    def refuse():
+        raise ValueError("the file\nis damaged")
+
+    def break_down():
+        raise KeyError("x")
+
+    work.submit(refuse, failed=got.append)
+    work.submit(break_down, failed=got.append)
+    work.wait()
+    assert sorted(got) == ["the file is damaged", "unexpected KeyError: 'x'"]
+    assert "Traceback" in capsys.readouterr().err
+
+
+# --- the page of runs -------------------------------------------------------------------------
+
+
+def page_of(root, **state):
+    """The page of runs, up to date."""
+    view = runs_page.RunsView(selection.Selection(**state), listed(root), worker.Worker())
+    view.panel()
+    view.worker.wait()
+    return view
+
+
+def test_an_empty_store_gives_the_command_that_fills_it(tmp_path):
+    view = page_of(tmp_path / "my results")
+    assert not view.table.visible
+    assert f"vitolab demo --results &#x27;{tmp_path}/my results&#x27;" in view.message.object
+
+
+def column(view, field):
+    """Column of the table as it is shown."""
+    return [shown[field] for shown in view.table.shown]
+
+
+def test_runs_are_listed_filtered_and_searched(tmp_path):
+    for seed in (1, 2):
+        stores.stored_run(tmp_path, seed=seed)
+    stores.stored_run(tmp_path, "ep-scouting", seed=3)
+    stores.bad_folders(tmp_path)
+    view = page_of(tmp_path)
+    assert column(view, "status").count("⚠ damaged") == 3
+    assert column(view, "status").count("⚠ other version") == 1
+    assert [round(s, 1) for s in column(view, "solved") if s is not None] == [66.7] * 3
+    view.status.value = "unreadable"
+    assert view.selection.status == "unreadable"
+    assert len(view.table.shown) == 4
+    view.selection.param.update(status="", study="ep-scouting")
+    assert view.study.value == "ep-scouting"
+    assert column(view, "study") == ["ep-scouting"]
+    view.selection.param.update(study="", search="seed=2")
+    assert column(view, "seed") == ["2"]
+    view.selection.search = "nothing like it"
+    assert "None of 7 runs" in view.message.object
+
+
+def test_a_refresh_sends_what_changed_alone(tmp_path):
+    chosen = stores.stored_run(tmp_path, seed=1)
+    for seed in range(3, 6):
+        stores.stored_run(tmp_path, seed=seed)
+    run = stores.start_run(tmp_path, seed=2)
+    view = page_of(tmp_path, runs=[chosen.name])
+    before = view.table.rows
+    run.progress("learning", 3, 10)
+    view.source.refresh(0)
+    view.refresh()
+    assert view.table.rows is before
+    assert [(r["seed"], r["status"]) for r in view.table.changed] == [("2", "▶ running 30 %")]
+    stores.start_run(tmp_path, "ep-scouting").release()
+    view.source.refresh(0)
+    view.refresh()
+    assert sorted(column(view, "status")) == [
+        "‖ interrupted",
+        "▶ running 30 %",
+        *["✓ complete"] * 4,
+    ]
+    assert view.table.chosen == [chosen.name]
+    run.finish("failed", stores.PAYLOADS[0])
+    view.source.refresh(0)
+    view.refresh()
+    failed = next(r for r in view.table.shown if r["status"] == "✗ failed")
+    assert failed["note"] == stores.PAYLOADS[0]
+
+
+def test_nothing_is_sent_while_nothing_changes(tmp_path):
+    stores.stored_run(tmp_path)
+    view = page_of(tmp_path)
+    sent = []
+    view.table.param.watch(sent.append, ["rows", "changed", "chosen", "order", "page"])
+    view.message.param.watch(sent.append, "object")
+    view.detail.param.watch(sent.append, "object")
+    for _ in range(3):
+        view.source.refresh(0)
+        view.refresh()
+    assert sent == []
+
+
+def test_choosing_keeps_what_a_filter_hides_and_the_order(tmp_path):
+    paths = [stores.stored_run(tmp_path, seed=seed).name for seed in (1, 2, 3)]
+    view = page_of(tmp_path, runs=[paths[1]])
+    assert view.table.chosen == [paths[1]]
+    view.table.chosen = [paths[1], paths[0]]
+    assert view.selection.runs == [paths[1], paths[0]]
+    view.selection.search = "seed=3"
+    assert view.table.chosen == [paths[1], paths[0]]
+    view.table.chosen = [paths[1], paths[0], paths[2]]
+    assert view.selection.runs == [paths[1], paths[0], paths[2]]
+    assert view.actions["results"].label == "Compare 3 runs"
+    assert "seed" in view.detail.object
+    view.selection.runs = []
+    assert view.table.chosen == []
+
+
+@pytest.mark.parametrize("payload", stores.PAYLOADS)
+def test_hostile_runs_are_shown_as_text(tmp_path, payload):
+    run = stores.hostile_run(tmp_path, payload)
+    view = page_of(tmp_path, runs=[run.name, f"{payload}"])
+    for markup in (view.detail.object, view.message.object):
+        allowed = {"h2", "div", "table", "thead", "tbody", "tr", "th", "td", "span"}
+        assert set(elements(markup).found) <= allowed
+    assert payload in elements(view.detail.object).text
+
+
+def test_a_thousand_runs_are_listed_within_a_second(tmp_path):
+    run = stores.stored_run(tmp_path)
+    for i in range(999):
+        shutil.copytree(run, run.parent / f"20250101T{i:06d}Z-{i:08x}")
+    began = time.perf_counter()
+    found = listed(tmp_path)
+    view = runs_page.RunsView(selection.Selection(), found, worker.Worker())
+    view.panel()
+    took = time.perf_counter() - began
+    view.worker.close()
+    assert len(view.table.rows) == 1000
+    assert took < 1.0 + 1.0  # a second, and one for a busy machine
+
+
+# --- serving ----------------------------------------------------------------------------------
+
+
+def test_the_command_line_does_not_load_panel():
+    code = "import sys, vitolab.dashboard; assert 'panel' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("address", "loopback"),
+    [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("lab", False)],
+)
+def test_loopback_is_known(address, loopback):
+    assert dashboard.is_loopback(address) == loopback
+
+
+def test_no_origin_is_a_wildcard():
+    server = load_dashboards("server")
+    for address in ("127.0.0.1", "0.0.0.0", "::"):
+        origins = server.allowed_origins(address, 5006, ("lab.example.org",))
+        assert origins[-1] == "lab.example.org"
+        assert not any("*" in origin for origin in origins)
+        assert "127.0.0.1:5006" in origins
+
+
+@pytest.mark.parametrize(
+    ("address", "users", "warned"),
+    [("127.0.0.1", False, False), ("0.0.0.0", False, True), ("0.0.0.0", True, False)],
+)
+def test_an_open_address_without_authentication_is_warned_of(
+    tmp_path, monkeypatch, capsys, address, users, warned
+):
+    served = []
+
+    class Recorder:
+        @staticmethod
+        def serve(results, **options):
+            served.append(options)
+
+    monkeypatch.setattr(dashboard, "load_dashboards", lambda module: Recorder)
+    (tmp_path / "users.json").write_text('{"ann": "secret"}')
+    file = tmp_path / "users.json" if users else None
+    dashboard.serve(tmp_path, address=address, basic_auth=file)
+    assert ("can be reached from other machines" in capsys.readouterr().err) == warned
+    assert served[0]["address"] == address
+
+
+def test_no_file_of_the_dashboard_names_another_host():
+    for path in dashboard.find_dashboards().rglob("*"):
+        if path.suffix in (".html", ".css", ".py"):
+            hosts = set(re.findall(r"https?://([\w.-]+)", path.read_text(encoding="utf-8")))
+            assert hosts <= {"www.w3.org"}, path
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"user": 1}', '"password"'])
+def test_a_file_of_users_is_checked(tmp_path, content):
+    (tmp_path / "users.json").write_text(content)
+    with pytest.raises(ValueError, match="expected JSON such as"):
+        dashboard.read_users(tmp_path / "users.json")
+
+
+def test_every_page_is_there_or_says_that_it_is_not(tmp_path):
+    frame = load_dashboards("frame")
+    state, work = selection.Selection(), worker.Worker()
+    shown = frame.Frame(state, listed(tmp_path), work)
+    for page in selection.PAGES:
+        state.page = page
+        shown.show()
+        assert shown.navigation.value == page
+        assert [name for name, part in shown._pages.items() if part.visible] == [page]
+    work.wait()

@@ -1,0 +1,395 @@
+"""The page Patient without a server: sentences, what is shown of a fit, links, hostile text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import panel as pn
+import pytest
+import stores
+
+from vitolab.agent import Vito
+from vitolab.dashboard import load_dashboards
+from vitolab.exploration import explore
+from vitolab.mdp import Policy
+from vitolab.models import circulation
+from vitolab.problem import Objective, Parameter, Patient, Problem
+from vitolab.reference import NelderMead
+from vitolab.runs import RunFolder
+from vitolab.states import StateSpace
+from vitolab.store import assemble
+from vitolab.tables import fit_row, patient_table, table, trace_table
+
+answers = load_dashboards("answers")
+charts = load_dashboards("charts")
+decisions = load_dashboards("decisions")
+fits = load_dashboards("fits")
+pictures = load_dashboards("pictures")
+selection = load_dashboards("selection")
+source = load_dashboards("source")
+worker = load_dashboards("worker")
+page = load_dashboards("views.patient")
+
+
+@pytest.fixture(scope="module")
+def learned():
+    """Problem, patients, an agent that left the first of them out."""
+    problem = circulation.problem("2p")
+    patients = circulation.cohort().first(6)
+    walks = explore(problem, patients, n_episodes=3, n_steps=100, seed=0)
+    return problem, patients, Vito.learn(problem, walks.without(patients[0].name), 40, 0)
+
+
+@pytest.fixture(scope="module")
+def fitted(learned):
+    """Fits of three patients by Vito and by a reference method from two starts."""
+    problem, patients, vito = learned
+    rows = []
+    for patient in patients[:3]:
+        start = problem.default[None]
+        fit = vito.personalize_from(patient, start, max_runs=40, seed=1)[0]
+        key = {"method": "vito", "n_states": 40, "n_samples": 300, "repeat": 0, "start": None}
+        rows.append((patient, key, fit))
+        for k in range(2):
+            fit = NelderMead(problem).personalize(patient, max_runs=20, seed=k)
+            key = {"method": "nelder-mead", "repeat": None, "start": k}
+            rows.append((patient, key | {"n_states": None, "n_samples": None}, fit))
+    return rows
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory, learned, fitted):
+    """A stored run; only the first start of the reference method is traced."""
+    problem, patients, vito = learned
+    root = tmp_path_factory.mktemp("results")
+    run = RunFolder.start(root, "wbc-convergence", {"setups": ["2p"]}, 0, "1", again=True)
+    rows, traces = [], []
+    for patient, key, fit in fitted:
+        label = {"setup": "2p", "patient": patient.name, "seed": 0} | key
+        rows.append(label | {"n_states_used": None} | fit_row(problem, fit))
+        if key["start"] != 1:
+            traces.append(trace_table(problem, fit, label))
+    run.write_part("part", table(rows), pd.concat(traces))
+    arrays = {
+        "2p/centroids": vito.states.centroids,
+        "2p/q": vito.policy.q,
+        "2p/v": vito.policy.v,
+        "2p/visits": vito.mdp.visits,
+    }
+    known = patient_table({"2p": problem}, patients[:3])
+    assemble(run, problems={"2p": problem}, patients=known, arrays=arrays)
+    run.finish("complete")
+    return root
+
+
+def opened(root, **values):
+    """The page, its selection and its worker, after all work is done."""
+    found = source.Source(root)
+    found.refresh()
+    chosen, working = selection.Selection(page="patient", **values), worker.Worker()
+    view = page.PatientView(chosen, found, working)
+    view.panel()
+    working.wait()
+    return view, chosen, working
+
+
+def words(markup: str) -> str:
+    """Text of HTML."""
+    return re.sub(r"<[^>]*>", " ", markup)
+
+
+# --- what is shown ------------------------------------------------------------------------------
+
+
+def test_a_fit_is_shown_run_by_run(store, fitted):
+    """Parameters, misfits and outputs of the selected run are the stored ones."""
+    patient, _, fit = fitted[0]
+    view, chosen, working = opened(store, patient=patient.name, method="vito", step=2)
+    assert view.player.end == fit.n_runs
+    assert view.player.value == 3
+    shown = np.array(view.misfits.source.data["y0"])
+    expected = np.abs(fit.trace.misfits[:, 0]) / 20.0  # tolerance of the end-diastolic volume, mL
+    np.testing.assert_allclose(shown, np.maximum(expected, charts.FLOOR))
+    values = view.parameters[1].source.data["y0"]
+    np.testing.assert_allclose(values, fit.trace.x[:, 1])
+    assert f"{fit.trace.x[2, 0]:.5g} mL" in words(view.run_tables.object)
+    assert view.misfits.cursor.location == 3
+    view.player.value = 1
+    working.wait()
+    assert chosen.step == 0
+    assert view.misfits.cursor.location == 1
+    assert "Run 1: the start" in words(view.told.object)
+
+
+def test_the_model_answers_at_the_selected_run(store, learned, fitted):
+    """Curves are those of the model at the stored parameters, beside the measured ones."""
+    problem, _, _ = learned
+    patient, _, fit = fitted[0]
+    view, *_ = opened(store, patient=patient.name, method="vito", step=1)
+    curves = circulation.curves(fit.trace.x[1], patient, "2p")
+    np.testing.assert_allclose(view.picture.model.data["lv_volume"], curves["lv_volume"])
+    np.testing.assert_allclose(view.picture.model.data["time"], 1e3 * curves["time"])
+    measured = circulation.measured_curves()[patient.name]
+    np.testing.assert_allclose(view.picture.measured.data["lv_volume"], measured["lv_volume"])
+    band = view.picture.bands["lv_edv"]
+    assert band.top - band.bottom == pytest.approx(2 * problem.tolerance[0])
+
+
+def test_the_bars_are_in_tolerances(learned):
+    """A bar of length one ends at the border of the band; the smaller ones are green."""
+    problem, _, _ = learned
+    bars = charts.MisfitBars(problem)
+    bars.show(problem.tolerance * [0.5, -3.0])
+    assert list(bars.source.data["c"]) == [0.5, -3.0]
+    assert list(bars.source.data["color"]) == [charts.GREEN, charts.ORANGE]
+    bars.show([np.nan, 1.0])
+    assert "did not answer" in bars.source.data["words"][0]
+
+
+def test_a_fit_without_stored_runs_shows_its_result(store, fitted):
+    """The page says that the runs are not stored, and shows what was found."""
+    patient, _, fit = fitted[2]
+    view, *_ = opened(store, patient=patient.name, method="nelder-mead", start=1)
+    assert "not stored" in words(view.outcome.object)
+    assert not view.player.visible
+    assert len(view.misfits.source.data["run"]) == 1
+    assert f"{fit.x[0]:.5g} mL" in words(view.run_tables.object)
+    assert "(runs not stored)" in " ".join(view.fit.options)
+
+
+def test_the_list_of_all_patients_is_linked(store, fitted):
+    """Solved, runs and worst misfit are means over the fits; a click selects the patient."""
+    view, chosen, working = opened(store, method="nelder-mead")
+    shown = view.cohort.list.value.set_index("patient")
+    own = [
+        fit for patient, key, fit in fitted if patient.name == "C01" and key["start"] is not None
+    ]
+    assert shown.loc["C01", "fits"] == 2
+    assert shown.loc["C01", "runs"] == np.mean([fit.n_runs for fit in own])
+    assert shown.loc["C01", "solved"] == 100 * np.mean([fit.solved for fit in own])
+    view.cohort.list.selection = [2]
+    working.wait()
+    assert chosen.patient == list(shown.index)[2]
+    assert chosen.patient in words(view.outcome.object)
+    view.cohort.source.selected.indices = [0]
+    working.wait()
+    assert chosen.patient == "C01"
+    assert view.cohort.list.selection == [0]
+    view.after.clicks += 1
+    working.wait()
+    assert chosen.patient == list(shown.index)[1]
+
+
+def test_what_a_run_lacks_falls_back(store):
+    """An address may ask for anything."""
+    view, *_ = opened(
+        store, runs=["nothing"], setup="9p", patient="Nobody", method="magic", step=10**6, start=77
+    )
+    assert view.content.visible
+    assert view.patient.value == "C01"
+    assert view.player.value == view.player.end
+
+
+def test_a_step_is_cheap(store):
+    """The film does not ask for the fit again."""
+    view, chosen, working = opened(store, method="vito")
+    film = view._film
+    chosen.step = 1
+    working.wait()
+    assert view._film is film
+    chosen.patient = "C03"
+    working.wait()
+    assert view._film is not film
+
+
+def test_hidden_pages_wait(store):
+    """A change while another page is shown is taken up when this one is."""
+    view, chosen, working = opened(store, method="vito")
+    chosen.page = "runs"
+    chosen.patient = "C03"
+    working.wait()
+    assert view.patient.value == "C01"
+    chosen.page = "patient"
+    view.refresh()
+    working.wait()
+    assert view.patient.value == "C03"
+
+
+def hostile_store(root, payload):
+    """A complete run whose setup, patient, method, parameter and objective are payloads."""
+    run = RunFolder.start(root, "wbc-fit", {}, 0, "1", again=True)
+    problem = Problem(
+        name="linear",
+        version="1",
+        parameters=(Parameter(payload, payload, payload, -5.0, 5.0, 0.0, 0.02),),
+        objectives=(Objective(f"{payload} ", payload, payload, 0.5),),
+        simulate=lambda x, patient: x,
+    )
+    label = {"setup": payload, "patient": payload, "method": payload, "seed": 0}
+    label |= {"n_states": None, "n_samples": None, "repeat": None, "start": 0}
+    patient = Patient(payload, {f"{payload} ": 1.0}, {payload: payload})
+    fit = NelderMead(problem).personalize(patient, max_runs=5, seed=0)
+    rows = table([label | {"n_states_used": None} | fit_row(problem, fit)])
+    run.write_part("part", rows, trace_table(problem, fit, label))
+    assemble(
+        run, problems={payload: problem}, patients=patient_table({payload: problem}, [patient])
+    )
+    run.finish("complete")
+
+
+@pytest.mark.parametrize("payload", stores.PAYLOADS)
+def test_hostile_names_are_text(tmp_path, payload):
+    """Names in a store do not become markup, in any part of the page."""
+    hostile_store(tmp_path, payload)
+    view, *_ = opened(tmp_path)
+    assert view.content.visible, view.message.object
+    assert payload in view.patient.options.values()
+    panes = view.content.select(lambda part: isinstance(part, pn.pane.HTML))
+    markup = "".join(pane.object for pane in [view.message, *panes])
+    runs = view.table[0]
+    markup += "".join(runs.titles.values())  # which Tabulator takes for HTML
+    for tag in re.findall(r"<\s*/?\s*(\w+)", markup):
+        assert tag in {"div", "span", "h2", "h3", "ul", "li", "p", "b", "strong", "pre", "code",
+                       "table", "caption", "thead", "tbody", "tr", "th", "td"}  # fmt: skip
+    assert not re.search(r"<[^>]*\son\w+\s*=", markup)
+    assert all(re.fullmatch(r"c\d+", name) for name in runs.value.columns)
+
+
+def test_an_empty_store_says_what_to_do(tmp_path):
+    """There is a command to copy."""
+    view, *_ = opened(tmp_path / "none")
+    assert "vitolab run" in words(view.message.object)
+    assert not view.content.visible
+
+
+def test_a_mesh_outside_the_store_is_not_opened(learned):
+    """The data of a stored patient cannot make the page read a file."""
+    _, patients, _ = learned
+    evil = replace(patients[0], data={"anatomy": "/etc/passwd"})
+    assert not answers.is_safe(evil)
+    assert answers.is_safe(replace(evil, data={"anatomy": "normal"}))
+
+
+# --- sentences ----------------------------------------------------------------------------------
+
+
+def test_each_decision_is_a_sentence(learned, fitted):
+    """Actions are named as the problem names them; the last run says it solved."""
+    problem, _, vito = learned
+    _, key, fit = next(row for row in fitted if row[1]["method"] == "vito" and row[2].solved)
+    label = {"setup": "2p", "patient": "C01", "seed": 0} | key
+    trace = trace_table(problem, fit, label)
+    known = decisions.Knowledge(vito.states, vito.policy, vito.mdp.visits)
+    told = decisions.sentences(trace, problem, known)
+    assert told[0].startswith("Run 1: the start")
+    assert told[-1].endswith("solved.")
+    for k, action in enumerate(fit.trace.action):
+        if action >= 0:
+            named = problem.describe_action(int(action)).replace("-", "−")
+            assert told[k].startswith(f"Run {k + 1}: {named}, because in state")
+            state = int(vito.states.quantize(fit.trace.misfits[k - 1][None])[0])
+            assert f"state {state} " in told[k]
+    assert decisions.state_words(trace).endswith("0 (success)")
+
+
+def test_a_reason_tells_the_best_and_the_others(learned):
+    """The best action is called the best, another is compared with it, a discarded one said so."""
+    problem, _, _ = learned
+    c = np.array([100.0, 0.0])
+    states = StateSpace(np.array([[0.0, 0.0], [100.0, 0.0]]), problem.tolerance)
+    q = np.full((2, problem.n_actions), -9.0)
+    q[1, 0], q[1, 1] = -2.0, -2.5
+    known = decisions.Knowledge(states, Policy(q, q.max(axis=1)), np.ones_like(q, dtype=int))
+    names = decisions.action_names(problem)
+    best = decisions.because(known, c, 0, names)
+    assert "no action there is worth more" in best
+    assert f"next best: {names[1]}" in best
+    second = decisions.because(known, c, 1, names)
+    assert f"the best action there is {names[0]}, worth −2.00" in second
+    assert "one of 2 candidates" in second
+    assert "discarded" in decisions.because(known, c, 5, names)
+    flat = decisions.Knowledge(states, Policy(np.zeros_like(q), q[:, 0]), known.visits)
+    assert "equally good" in decisions.because(flat, c, 3, names)
+
+
+def test_restarts_say_why(learned):
+    """After a failed run, and where an action would lead back."""
+    problem, _, _ = learned
+    trace = pd.DataFrame(
+        {
+            "event": ["start", "failed", "restart", "step", "restart"],
+            "action": [-1, 3, -1, 2, -1],
+            "state": [4, -1, 5, 6, 7],
+            "c:lv_edv": [50.0, np.nan, 50.0, 40.0, 60.0],
+            "c:lv_esv": [50.0, np.nan, 50.0, 40.0, 60.0],
+        }
+    )
+    told = decisions.sentences(trace, problem, None)
+    assert "no answer" in told[1]
+    assert "gave no answer in the run before" in told[2]
+    assert "tried before" in told[4]
+    assert decisions.state_words(trace) == "4 → failed → ⟲ 5 → 6 → ⟲ 7"
+
+
+def test_a_policy_of_another_shape_explains_nothing(learned):
+    """Arrays that do not fit the problem are left alone."""
+    problem, _, vito = learned
+    arrays = {"2p/centroids": vito.states.centroids, "2p/v": vito.policy.v}
+    arrays |= {"2p/q": vito.policy.q[:, :5], "2p/visits": vito.mdp.visits}
+    assert decisions.knowledge(arrays, "2p", problem) is None
+    arrays["2p/q"] = vito.policy.q
+    assert decisions.knowledge(arrays, "2p, restart", problem) is not None
+    assert decisions.knowledge(arrays, "3p", problem) is None
+
+
+# --- pictures -------------------------------------------------------------------------------------
+
+
+def test_the_map_is_lowest_at_the_minimum():
+    """log₁₀ of a Rosenbrock function over the square."""
+    from vitolab.models import rosenbrock
+
+    patient = rosenbrock.cohort(3)[1]
+    known = answers.background(rosenbrock.problem(), patient)
+    axis = np.linspace(-answers.MAP_LIMIT, answers.MAP_LIMIT, answers.MAP_POINTS)
+    row, column = np.unravel_index(np.argmin(known["map"]), known["map"].shape)
+    optimum = rosenbrock.optimum(patient)
+    assert (axis[column] - optimum[0]) ** 2 < 0.1
+    assert abs(axis[row] - axis[column] ** 2) < 0.3
+
+
+def test_the_heart_is_shown_as_the_model_has_it():
+    """Mean activation times of segments, and leads cut to their column."""
+    from vitolab.models import electrophysiology
+
+    problem = electrophysiology.problem()
+    patient = electrophysiology.cohort().first(1)[0]
+    picture = pictures.picture(problem)
+    x = problem.default
+    answer = answers.simulate(problem, x, patient)
+    picture.patient(patient, {})
+    picture.show(answer, np.zeros(2))
+    tau = electrophysiology.activation(x, patient)
+    assert np.nanmin(answer["segments"]) >= 0.0
+    assert np.nanmax(answer["segments"]) <= np.nanmax(tau)
+    assert len(picture.leads.data["time"]) == 12
+    assert picture.marks.data["right"][0] == patient.measurements["qrs_duration"] + 5.0
+    picture.show({}, np.zeros(2))
+    assert picture.leads.data["time"] == []
+
+
+def test_every_stored_problem_finds_its_model():
+    """Also where the stored one differs in its options; others have none."""
+    from vitolab.models import rosenbrock
+
+    stored = rosenbrock.problem(extended=True, border="reject")
+    again = answers.current(stored)
+    assert (again.version, again.border, again.multipliers) == (
+        stored.version, "reject", stored.multipliers,
+    )  # fmt: skip
+    assert answers.current(circulation.problem("5p")).name == "circulation-5p"
+    assert answers.current(stores.PROBLEM) is None
+    assert pictures.picture(stores.PROBLEM) is None

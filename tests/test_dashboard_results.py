@@ -1,0 +1,574 @@
+"""The pages Results and Policy without a server: figures, comparison, files, states of a page."""
+
+from __future__ import annotations
+
+import io
+import re
+import xml.etree.ElementTree as ET
+
+import dashboard_runs as made
+import holoviews as hv
+import numpy as np
+import pandas as pd
+import panel as pn
+import pytest
+import stores
+from bokeh.events import Tap
+from bokeh.models import Axis, HoverTool
+
+from vitolab.dashboard import load_dashboards
+from vitolab.models import rosenbrock
+from vitolab.store import Run
+
+compare = load_dashboards("compare")
+choice = load_dashboards("choice")
+explain = load_dashboards("explain")
+export = load_dashboards("export")
+figures = load_dashboards("figures")
+policy = load_dashboards("policy")
+report = load_dashboards("report")
+selection = load_dashboards("selection")
+source = load_dashboards("source")
+worker = load_dashboards("worker")
+policy_page = load_dashboards("views.policy")
+results_page = load_dashboards("views.results")
+
+KINDS = {
+    "convergence": made.convergence,
+    "scouting": made.scouting,
+    "initialization": made.initialization,
+    "personalization": made.personalization,
+    "grid": made.grid,
+    "fit": made.fit,
+}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A run of each kind, their identifiers by kind, and what reads them."""
+    root = tmp_path_factory.mktemp("kinds")
+    ids = {kind: make(root) for kind, make in KINDS.items()}
+    return listed(root), ids
+
+
+@pytest.fixture(scope="module")
+def curves(runs):
+    """The learning curves, drawn."""
+    found, ids = runs
+    return report.prepare(found, [ids["convergence"]], "curves", None, False)
+
+
+def listed(root):
+    """What reads a store."""
+    found = source.Source(root)
+    found.refresh(older_than=0)
+    return found
+
+
+def opened(page_of, found, **state):
+    """A page that has shown what it is asked for."""
+    page = "policy" if page_of is policy_page.PolicyView else "results"
+    chosen = selection.Selection(page=page, **state)
+    crew = worker.Worker()
+    view = page_of(chosen, found, crew)
+    content = view.panel()
+    crew.wait(60)
+    return view, content
+
+
+def plots_of(gallery):
+    """Figures that a gallery shows."""
+    return [column[1].object for column in gallery if column.visible]
+
+
+def labels_of(model):
+    """Labels of the axes of a figure."""
+    return {axis.axis_label.replace("\n", " ") for axis in model.select({"type": Axis})}
+
+
+@pytest.mark.parametrize(
+    ("kind", "section", "n_panels", "label"),
+    [
+        ("convergence", "curves", 4, "training samples per patient"),
+        ("convergence", "draws", 2, "mean forward runs, all patients"),
+        ("convergence", "restarts", 1, "share of all patients [%]"),
+        ("scouting", "curves", 2, "representative states n_S"),
+        ("initialization", "boxes", 2, "absolute misfit [ms], √ scale"),
+        ("personalization", "methods", 2, "mean forward runs, all"),
+        ("grid", "errors", 1, "start x₁"),
+        ("grid", "success", 1, "start x₁"),
+        ("grid", "paths", 1, "x₂"),
+        ("fit", "fit", 2, "aortic pressure [mmHg]"),
+        ("fit", "loops", 1, "LV pressure [mmHg]"),
+    ],
+)
+def test_each_kind_of_study_has_its_figures(runs, kind, section, n_panels, label):
+    found, ids = runs
+    shown = report.prepare(found, [ids[kind]], section, None, False)
+    assert (shown.section, shown.failed) == (section, False)
+    assert len(shown.pictures) == n_panels
+    assert label in set().union(*(labels_of(p.model) for p in shown.pictures))
+    assert shown.sentence
+    assert "<details" in shown.tables  # the numbers stand beside
+
+
+@pytest.mark.parametrize("kind", ["convergence", "scouting", "personalization", "grid"])
+def test_numbers_stand_beside_those_of_the_paper(runs, kind):
+    found, ids = runs
+    shown = report.prepare(found, [ids[kind]], "numbers", None, False)
+    assert "paper" in shown.tables
+    assert not shown.pictures
+
+
+def test_sentences_tell_the_numbers(curves):
+    told = curves.sentence
+    assert "2p: Vito solves 0 % with 10 and 100 % with 100 samples per patient" in told
+    assert "nelder-mead 50 %" in told
+
+
+def test_learning_curves_have_a_log_axis_and_bands(curves):
+    first = curves.pictures[0].model
+    assert type(first.below[0]).__name__ == "LogAxis"
+    glyphs = [type(renderer.glyph).__name__ for renderer in first.renderers]
+    assert "Patch" in glyphs or "VArea" in glyphs
+
+
+def test_the_error_map_tells_start_worst_function_and_error(runs):
+    found, ids = runs
+    shown = report.prepare(found, [ids["grid"]], "errors", None, False)
+    (hover,) = shown.pictures[0].model.select({"type": HoverTool})
+    names = [name for name, _ in hover.tooltips]
+    assert names == ["start x₁", "start x₂", "worst function", "its error", "solved [%]"]
+    data = hover.renderers[0].data_source.data
+    starts = rosenbrock.grid(3)
+    worst = {(x, y): e for x, y, e in zip(data["c0"], data["c1"], data["c3"], strict=True)}
+    for k, (x1, x2) in enumerate(starts):
+        assert worst[x1, x2] == pytest.approx(0.01 + 0.3 * k)
+    assert list(data["c2"][1:]) == ["F002"] * (len(starts) - 1)
+
+
+def test_figures_follow_the_page_into_the_dark(runs):
+    found, ids = runs
+    light = report.prepare(found, [ids["initialization"]], "boxes", None, False).pictures[0]
+    dark = report.prepare(found, [ids["initialization"]], "boxes", None, True).pictures[0]
+    assert light.model.background_fill_color == "#ffffff"
+    assert dark.model.background_fill_color != "#ffffff"
+    for name in ("line_color", "fill_color"):
+        colors = [getattr(r.glyph, name, None) for r in dark.model.renderers]
+        assert "#222222" not in colors
+
+
+def test_figures_take_the_width_of_the_page_and_leave_the_wheel_to_it(curves):
+    for picture in curves.pictures:
+        assert picture.model.sizing_mode == "stretch_width"
+        assert picture.model.frame_width is None
+        assert picture.model.toolbar.active_scroll is None
+        assert picture.model.toolbar.active_drag is None
+
+
+def test_above_the_limit_points_are_left_out_and_that_is_said():
+    n = 2 * figures.MOST_POINTS + 11
+    (picture,) = figures.draw(hv.Points(np.random.default_rng(0).random((n, 2))))
+    (renderer,) = picture.model.renderers
+    kept = len(renderer.data_source.data["x"])
+    assert kept <= figures.MOST_POINTS
+    assert f"{kept:,} of {n:,} points are drawn" in picture.note
+
+
+def test_up_to_the_limit_all_points_are_drawn():
+    (picture,) = figures.draw(hv.Points(np.random.default_rng(0).random((5_000, 2))))
+    assert picture.note == ""
+    assert len(picture.model.renderers[0].data_source.data["x"]) == 5_000
+
+
+def test_images_are_not_thinned():
+    (picture,) = figures.draw(hv.Image(np.zeros((300, 300))))
+    assert picture.note == ""
+    assert picture.model.renderers[0].data_source.data["image"][0].shape == (300, 300)
+
+
+def test_the_page_shows_figures_words_and_numbers(runs):
+    found, ids = runs
+    view, content = opened(results_page.ResultsView, found, runs=[ids["convergence"]])
+    assert len(plots_of(view.gallery)) == 4
+    assert "Vito solves" in view.sentence.object
+    assert view.message.object == ""
+    assert view.sections.value == "curves"
+    assert {k for k, b in view.saver.buttons.items() if not b.disabled} == {
+        *("csv", "png", "svg", "html")
+    }
+    assert content.sizing_mode == "stretch_width"
+
+
+def test_a_part_is_chosen_by_the_address_and_by_the_user(runs):
+    found, ids = runs
+    view, _ = opened(results_page.ResultsView, found, runs=[ids["grid"]], view="numbers")
+    assert view.sections.value == "numbers"
+    assert plots_of(view.gallery) == []
+    view.sections.value = "success"
+    view.worker.wait(60)
+    assert view.selection.view == "success"
+    assert len(plots_of(view.gallery)) == 1
+
+
+def test_what_an_address_asks_in_vain_falls_back(runs):
+    found, ids = runs
+    view, _ = opened(
+        results_page.ResultsView, found, runs=[ids["scouting"]], view="nonsense", repeat=99
+    )
+    assert view.sections.value == "curves"
+    assert view.message.object == ""
+
+
+def test_without_a_choice_the_newest_run_is_shown_and_the_address_stays(runs):
+    found, _ = runs
+    view, _ = opened(results_page.ResultsView, found)
+    assert view.selection.runs == []
+    assert "newest run" in view.legend.object
+    assert plots_of(view.gallery)
+
+
+def test_a_hidden_page_does_no_work_until_it_is_shown(runs):
+    found, ids = runs
+    view, _ = opened(results_page.ResultsView, found, runs=[ids["scouting"]])
+    view.selection.page = "runs"
+    view.selection.runs = [ids["grid"]]
+    assert not view.worker.busy
+    view.selection.page = "results"
+    view.refresh()
+    view.worker.wait(60)
+    assert view.sections.value == "errors"
+
+
+def test_nothing_is_drawn_again_while_nothing_changes(runs):
+    found, ids = runs
+    view, _ = opened(results_page.ResultsView, found, runs=[ids["scouting"]])
+    before = plots_of(view.gallery)
+    found.refresh(older_than=0)
+    view.refresh()
+    assert not view.worker.busy
+    assert all(a is b for a, b in zip(before, plots_of(view.gallery), strict=True))
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    """Two runs of one study that differ in a parameter and in their outcome."""
+    root = tmp_path_factory.mktemp("two")
+    ids = [
+        made.convergence(root, solved=3, seed=0),
+        made.convergence(root, solved=1, seed=7, parameters={"n_starts": 5}),
+    ]
+    return listed(root), ids
+
+
+def test_two_runs_lie_over_each_other_in_their_colours(two):
+    found, ids = two
+    view, _ = opened(results_page.ResultsView, found, runs=ids)
+    assert view.sections.value == "compare"
+    plots = plots_of(view.gallery)
+    assert len(plots) == 4  # success and runs in both setups
+    place = compare.places(ids)
+    for model in plots:
+        colors = {getattr(renderer.glyph, "line_color", None) for renderer in model.renderers}
+        assert {compare.SERIES_COLORS[place[run]] for run in ids} <= colors
+    for run in ids:
+        assert compare.SERIES_COLORS[place[run]] in view.legend.object
+
+
+def test_what_differs_between_runs_is_told_and_nothing_else(two):
+    found, ids = two
+    table = compare.differences([found.entry(run) for run in ids])
+    assert table["parameter"].tolist() == ["seed", "n_starts"]
+    assert table[ids[0]].tolist() == ["0", "2"]
+    assert table[ids[1]].tolist() == ["7", "5"]
+    view, _ = opened(results_page.ResultsView, found, runs=ids)
+    assert "n_starts" in view.differences.object
+    assert "n_patients" not in view.differences.object
+
+
+def test_a_run_keeps_its_colour_while_others_come_and_go():
+    names = [f"2026010{k}T000000Z-{k:08x}" for k in range(7)]
+    all_places = compare.places(names)
+    assert sorted(all_places.values()) == list(range(7))  # seven runs, seven colours
+    assert compare.places(names[::-1]) == all_places
+    kept = [name for name in names if compare.places([name])[name] == all_places[name]]
+    assert compare.places(kept) == {name: all_places[name] for name in kept}
+
+
+def test_runs_without_a_common_size_are_compared_method_by_method(runs):
+    found, ids = runs
+    chosen = [ids["grid"], ids["personalization"]]
+    shown = report.prepare(found, chosen, "compare", None, False)
+    assert not shown.failed
+    assert any("mean forward runs, all" in labels_of(p.model) for p in shown.pictures)
+
+
+def test_a_further_run_is_added_and_left_out_again(two):
+    found, ids = two
+    view, _ = opened(results_page.ResultsView, found, runs=ids[:1], view="restarts")
+    view.add.value = ids[1]
+    view.worker.wait(60)
+    assert view.selection.runs == ids
+    assert "compare" in view.sections.options.values()
+    assert view.differences.object
+    view.selection.runs = view.selection.runs[:1]
+    view.worker.wait(60)
+    assert view.differences.object == ""
+    assert "compare" not in view.sections.options.values()
+
+
+@pytest.mark.parametrize("page", [results_page.ResultsView, policy_page.PolicyView])
+def test_an_empty_store_gives_a_command(tmp_path, page):
+    view, _ = opened(page, listed(tmp_path / "none"))
+    assert "vitolab " in view.message.object
+    assert str(tmp_path) in view.message.object
+
+
+@pytest.mark.parametrize("page", [results_page.ResultsView, policy_page.PolicyView])
+def test_a_run_that_the_store_lacks_is_named(runs, page):
+    view, _ = opened(page, runs[0], runs=["20990101T000000Z-ffffffff"])
+    assert "Not in this store: 20990101T000000Z-ffffffff" in view.message.object
+    assert not plots_of(view.plane if hasattr(view, "plane") else view.gallery)
+
+
+@pytest.mark.parametrize("page", [results_page.ResultsView, policy_page.PolicyView])
+def test_a_failed_run_shows_its_reason_as_text(tmp_path, page):
+    run = made.convergence(tmp_path, status="failed")
+    view, _ = opened(page, listed(tmp_path), runs=[run])
+    panes = [getattr(view, n) for n in ("message", "legend", "notes") if hasattr(view, n)]
+    shown = "".join(pane.object for pane in panes)
+    assert "&lt;b&gt;no&lt;/b&gt;" in shown
+    assert "<b>no" not in shown
+
+
+def test_a_damaged_table_is_told_and_the_page_goes_on(tmp_path):
+    good, bad = made.scouting(tmp_path), made.personalization(tmp_path)
+    found = listed(tmp_path)
+    (found.entry(bad).info.path / "personalizations.parquet").write_bytes(b"PAR1")
+    view, _ = opened(results_page.ResultsView, found, runs=[bad])
+    assert "note-error" in view.message.object
+    assert "personalizations.parquet" in view.message.object
+    view.selection.runs = [good]
+    view.worker.wait(60)
+    assert view.message.object == ""
+    assert plots_of(view.gallery)
+
+
+def test_of_a_run_that_goes_on_what_is_finished_is_shown(tmp_path):
+    run = made.convergence(tmp_path, status="running")
+    view, _ = opened(results_page.ResultsView, listed(tmp_path), runs=[run])
+    assert "1 of 4" in view.legend.object
+    assert len(plots_of(view.gallery)) == 4
+
+
+def test_hostile_names_are_text_in_the_page_and_in_its_files(tmp_path):
+    payload = stores.PAYLOADS[0]
+    problem = made.EP
+    rows = [
+        made.row(problem, setup=payload, patient=payload, method=method)
+        for method in ("vito", payload)
+    ]
+    run = made.store(tmp_path, "hostile", rows, problems={payload: problem})
+    found = listed(tmp_path)
+    _, content = opened(results_page.ResultsView, found, runs=[run])
+    shown = [pane.object for pane in content.select(pn.pane.HTML)]
+    assert any("onerror" in str(text) for text in shown)  # it is there, as text
+    assert not any("<img src=x" in str(text) for text in shown)
+    page = report.make_file(found, [run], "methods", None, "html")[1].decode()
+    assert "<img src=x" not in page
+
+
+def test_a_table_as_csv_holds_all_rows_and_no_formula():
+    table = pd.DataFrame({"name": ["=1+1", "plain", "@x"], "value": [-1.5, 2.0, 3.0]})
+    text = export.csv((("one", table),)).decode("utf-8-sig")
+    back = pd.read_csv(io.StringIO(text))
+    assert back["name"].tolist() == ["'=1+1", "plain", "'@x"]
+    assert back["value"].tolist() == [-1.5, 2.0, 3.0]
+    long = pd.DataFrame({"k": range(1_000)})
+    assert len(pd.read_csv(io.StringIO(export.csv((("k", long),)).decode("utf-8-sig")))) == 1_000
+    assert "200 of 1,000 rows" in export.short_table("k", long)
+
+
+def test_figures_are_saved_as_png_and_svg(runs):
+    found, ids = runs
+    name, png = report.make_file(found, [ids["scouting"]], "curves", None, "png")
+    assert name == f"wbc-scouting-{ids['scouting']}-curves.png"
+    assert png.startswith(b"\x89PNG")
+    _, svg = report.make_file(found, [ids["scouting"]], "curves", None, "svg")
+    assert ET.fromstring(svg).tag.endswith("svg")
+
+
+def test_a_saved_page_holds_its_pictures_and_asks_no_other_machine(runs):
+    found, ids = runs
+    name, content = report.make_file(found, [ids["initialization"]], "boxes", None, "html")
+    page = content.decode("utf-8")
+    assert name.endswith(".html")
+    assert page.count('<img src="data:image/png;base64,') == 2
+    assert "default-src 'none'" in page
+    assert not re.search(r"(?:src|href|url)\s*[=(]\s*[\"']?(?:https?:)?//", page)
+    assert "<script" not in page
+    for title in ("Errors of the start", "Methods"):
+        assert f"<h2>{title}</h2>" in page
+
+
+@pytest.mark.parametrize("words", [("../../etc", "pass wd"), ("<b>", ""), ("", "")])
+def test_names_of_files_hold_no_path(words):
+    name = export.file_name(*words, kind="csv")
+    assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.-]*\.csv", name)
+    assert ".." not in name
+
+
+# ---- policy
+
+
+@pytest.fixture(scope="module")
+def known(runs):
+    """The stored policy of the grid study."""
+    found, ids = runs
+    run = found.run(ids["grid"])
+    return policy.learned(run.arrays, run.manifest.problems, "base, free")
+
+
+def test_the_stored_policy_is_the_one_that_was_learned(runs, known):
+    run = Run.load(runs[0].entry(runs[1]["grid"]).info.path)
+    assert np.array_equal(known.policy.q, run.arrays["base, free/q"])
+    assert known.actions[0] == "x₁ -100 steps"
+    assert np.array_equal(known.visits, run.arrays["base, free/visits"])
+
+
+def test_value_iteration_from_stored_transitions_finds_the_stored_values(known):
+    rounds = policy.rounds(known)
+    assert set(rounds) == {"value iteration", "modified policy iteration, as stored"}
+    assert rounds["value iteration"][-1] < 1e-8
+    assert len(rounds["value iteration"]) > len(rounds["modified policy iteration, as stored"])
+
+
+def test_actions_of_a_state_are_listed_best_first(known):
+    state = int(np.argmax(known.visits[1:].sum(axis=1))) + 1
+    table = policy.action_table(known, state)
+    assert table["Q"].is_monotonic_decreasing
+    assert table["drawn [%]"].sum() == pytest.approx(100.0, abs=0.6)
+    assert table["times seen"].sum() == known.visits[state].sum()
+    assert table["action"].iloc[0] == known.actions[int(known.policy.greedy[state])]
+
+
+def test_successors_are_those_that_were_seen(known):
+    state, action = map(int, np.argwhere(known.visits[1:] > 3)[0] + (1, 0))
+    reached = policy.successors(known, state, action)
+    assert reached["seen"].sum() == known.visits[state, action]
+    assert reached["probability"].sum() == pytest.approx(1.0)
+    assert reached["seen"].is_monotonic_decreasing
+
+
+def test_arrows_point_to_the_mean_of_what_was_reached(known):
+    ends = policy.drift(known)
+    state = int(np.argmax(known.visits[1:].sum(axis=1))) + 1
+    reached = policy.successors(known, state, int(known.policy.greedy[state]))
+    centroids = known.states.centroids[reached["state"].to_numpy()]
+    assert ends[state] == pytest.approx(reached["probability"].to_numpy() @ centroids)
+
+
+def test_over_parameter_space_the_best_action_is_that_of_the_state(runs, known):
+    patients = runs[0].run(runs[1]["grid"]).patients
+    points, steps, optimum, name = policy.over_parameters(known, patients, "F003")
+    assert name == "F003"
+    function = rosenbrock.cohort(3)[2]
+    assert optimum == pytest.approx(rosenbrock.optimum(function))
+    y = rosenbrock.problem().simulate(points[[40]], function)
+    state = int(known.states.quantize(y)[0])
+    assert np.array_equal(steps[40], known.problem.actions[known.policy.greedy[state]])
+
+
+def test_arrays_that_do_not_fit_are_refused(runs):
+    run = runs[0].run(runs[1]["grid"])
+    arrays = dict(run.arrays)
+    arrays["base, free/q"] = arrays["base, free/q"][:, :3]
+    with pytest.raises(ValueError, match="do not fit 2 objectives and 12 actions"):
+        policy.learned(arrays, run.manifest.problems, "base, free")
+
+
+def test_the_policy_page_shows_states_a_state_and_the_convergence(runs):
+    found, ids = runs
+    view, _ = opened(policy_page.PolicyView, found, runs=[ids["grid"]])
+    (plane,) = plots_of(view.plane)
+    assert labels_of(plane) == {"misfit: T₁ = α − x₁", "misfit: T₂ = x₂ − x₁²"}
+    assert len(plots_of(view.state_plot)) == 1
+    assert len(plots_of(view.further)) == 2  # convergence, and the map over parameters
+    assert "Value iteration is repeated here" in view.further_note.object
+    assert "Its actions" in view.state_tables.object
+
+
+def test_a_click_chooses_the_nearest_state(runs):
+    found, ids = runs
+    view, _ = opened(policy_page.PolicyView, found, runs=[ids["grid"]])
+    at = view.shown.known.states.centroids[7]
+    (plane,) = plots_of(view.plane)
+    plane._trigger_event(Tap(plane, x=float(at[0]), y=float(at[1])))
+    view.worker.wait(60)
+    assert view.selection.state == 7
+    assert view.state.value == 7
+    assert "State 7 stands for misfits" in view.state_note.object
+    assert view.shown.ring.data["x"] == [at[0]]
+
+
+def test_colours_and_axes_come_from_the_address(runs):
+    found, ids = runs
+    view, _ = opened(
+        policy_page.PolicyView,
+        found,
+        runs=[ids["grid"]],
+        objectives=["t2", "t1"],
+        color="action",
+        view="near,labels",
+        state=3,
+    )
+    assert view.shown.axes == (1, 0)
+    assert (view.color.value, view.range.value, view.marks.value) == ("action", "near", "labels")
+    assert view.state.value == 3
+    assert plots_of(view.plane)[0].xaxis.axis_label == "misfit: T₂ = x₂ − x₁²"
+    view.color.value = "visits"
+    assert view.selection.color == "visits"
+
+
+def test_states_out_of_range_and_unknown_names_fall_back(runs):
+    found, ids = runs
+    view, _ = opened(
+        policy_page.PolicyView,
+        found,
+        runs=[ids["grid"]],
+        setup="base, free, restart",
+        state=10**6,
+        action=999,
+        objectives=["x", "y", "z"],
+        color="pink",
+    )
+    assert view.message.object == ""
+    assert view.setup.value == "base, free"
+    assert view.state.value < view.shown.known.states.n_states
+
+
+def test_what_a_run_does_not_store_is_said(tmp_path):
+    run = made.grid(tmp_path, transitions=False)
+    view, _ = opened(policy_page.PolicyView, listed(tmp_path), runs=[run])
+    assert "Where transitions lead is not stored" in view.state_note.object
+    assert "there are no arrows" in view.plane_note.object
+    assert "stored no transitions" in view.further_note.object
+    assert view.marks.value == "labels"
+
+
+def test_a_run_without_policy_says_which_have_one(runs):
+    found, ids = runs
+    view, _ = opened(policy_page.PolicyView, found, runs=[ids["scouting"]])
+    assert "stored no policy" in view.message.object
+    assert "rosenbrock-grid" in view.message.object
+    assert not view.content.visible
+
+
+def test_the_plane_of_states_is_saved(runs):
+    found, ids = runs
+    view, _ = opened(policy_page.PolicyView, found, runs=[ids["grid"]])
+    name, content = explain.make_file(view.shown, "rosenbrock-grid", ids["grid"], "csv")
+    table = pd.read_csv(io.BytesIO(content))
+    assert len(table) == view.shown.known.states.n_states
+    assert name.endswith("-base-free-policy.csv")
+    assert explain.make_file(view.shown, "s", "r", "svg")[1].lstrip().startswith(b"<?xml")

@@ -1,0 +1,301 @@
+"""The page Teach without a server: the rules of the game, Vito's moves, the scoreboard."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from vitolab.dashboard import load_dashboards
+from vitolab.models import circulation, rosenbrock
+from vitolab.problem import Patient
+from vitolab.trajectories import StopReason
+
+game = load_dashboards("game")
+lessons = load_dashboards("lessons")
+selection = load_dashboards("selection")
+worker = load_dashboards("worker")
+page = load_dashboards("views.teach")
+
+
+@pytest.fixture
+def started():
+    """A game on a Rosenbrock function."""
+    problem, patient = lessons.problem_of("rosenbrock"), lessons.patients_of("rosenbrock")["F002"]
+    now = game.Game(problem, patient)
+    now.record(*now.begin())
+    return now
+
+
+@pytest.fixture(scope="module")
+def vito():
+    """The agent of that function."""
+    return lessons.agent("rosenbrock", "F002")
+
+
+def make(now, move):
+    """Make a move."""
+    now.record(move, game.run_model(now.problem, now.patient, move.x))
+
+
+def opened(**values):
+    """The page, its selection and its worker, after all work is done."""
+    chosen, working = selection.Selection(page="teach", **values), worker.Worker()
+    view = page.TeachView(chosen, None, working)
+    view.panel()
+    working.wait()
+    return view, chosen, working
+
+
+def words(markup: str) -> str:
+    """Text of HTML."""
+    return re.sub(r"<[^>]*>", " ", markup)
+
+
+# --- the game -------------------------------------------------------------------------------------
+
+
+def test_actions_are_the_papers(started):
+    """Each takes its parameter by whole steps; the way back leads to the very same point."""
+    problem = started.problem
+    for action in range(problem.n_actions):
+        before = started.here.x
+        make(started, started.step(action))
+        moved = (started.here.x - before) / problem.step
+        np.testing.assert_allclose(moved, problem.actions[action], atol=1e-9)
+        back = int(np.flatnonzero((problem.actions == -problem.actions[action]).all(axis=1))[0])
+        assert np.array_equal(started.step(back).x, before)
+    assert started.n_runs == 1 + problem.n_actions
+
+
+def test_misfits_are_of_the_model(started):
+    """The recorded misfits are the model's at the recorded parameters."""
+    make(started, started.step(11))
+    make(started, started.slide(np.array([1.5, 2.0])))
+    z = started.problem.measured(started.patient)
+    for move, c in zip(started.moves, started.c, strict=True):
+        y = started.problem.simulate(move.x[None], started.patient)[0]
+        np.testing.assert_array_equal(c, started.problem.misfit(y, z))
+
+
+def test_sliders_stay_in_the_domain(started):
+    """And actions go on from where they led."""
+    make(started, started.slide(np.array([99.0, -99.0])))
+    assert started.here.x.tolist() == [5.0, -5.0]
+    assert started.here.jump
+    make(started, started.step(0))
+    assert started.here.x.tolist() == [4.0, -5.0]
+    assert not started.here.jump
+
+
+def test_the_first_success_counts(started):
+    """Runs after it do not change how many it took."""
+    assert started.solved_at is None
+    make(started, started.slide(rosenbrock.optimum(started.patient)))
+    make(started, started.step(0))
+    assert started.solved_at == 2
+    assert started.best == 1
+    assert started.worst == pytest.approx(0.0, abs=1e-9)
+    assert game.own_score(started)["runs"] == 2
+
+
+def test_one_may_go_back_for_free(started):
+    """The next move goes on from the run that was chosen."""
+    first = started.here.x
+    make(started, started.step(5))
+    started.at = 0
+    make(started, started.step(3))
+    assert started.n_runs == 3
+    np.testing.assert_allclose(started.here.x - first, started.problem.step * [1, 0], atol=1e-12)
+
+
+def test_no_game_begins_with_a_solution():
+    """Where the defaults are one, it begins elsewhere, always at the same point."""
+    problem = circulation.problem("2p")
+    blank = Patient("S1", {"lv_edv": 0.0, "lv_esv": 0.0}, {"heart_rate": 70.0})
+    y = problem.simulate(problem.default[None], blank)[0]
+    solved = Patient("S1", dict(zip(("lv_edv", "lv_esv"), y, strict=True)), blank.data)
+    moves = [game.Game(problem, solved).begin() for _ in range(2)]
+    assert np.array_equal(moves[0][0].x, moves[1][0].x)
+    assert not problem.is_solved(problem.misfit(moves[0][1], problem.measured(solved)))
+
+
+# --- Vito -----------------------------------------------------------------------------------------
+
+
+def test_vito_never_saw_the_patient(vito):
+    """Neither one of the training nor another; the others stay as many."""
+    for name in ("F001", "F002", "F003"):
+        walks = lessons._walks("rosenbrock")
+        left = [other for other in walks.patients if other != name]
+        assert name not in left[: lessons.LESSONS["rosenbrock"].n_training]
+    assert lessons.agent("rosenbrock", "F002") is vito
+
+
+def test_vito_takes_candidates_and_never_repeats(started, vito):
+    """Its actions are candidates of its policy; a point that recurs is left for a fresh start."""
+    while started.solved_at is None and started.n_runs < 200:
+        c = started.misfits
+        state = int(vito.states.quantize(c[None])[0])
+        move = started.vito_move(vito)
+        if not move.jump:
+            taken = [a for a in range(started.problem.n_actions)
+                     if np.array_equal(started.step(a).x, move.x)]  # fmt: skip
+            assert any(vito.policy.probabilities[state, a] > 0 for a in taken)
+            since = max(k for k, m in enumerate(started.moves) if m.jump or k == 0)
+            assert not any(np.array_equal(m.x, move.x) for m in started.moves[since:])
+        make(started, move)
+    assert started.solved_at is not None
+
+
+def test_the_same_game_is_played_the_same_way(vito):
+    """What Vito draws depends on patient and run, not on when it is asked."""
+    paths = []
+    for _ in range(2):
+        now = game.Game(vito.problem, lessons.patients_of("rosenbrock")["F002"])
+        now.record(*now.begin())
+        for _ in range(5):
+            now.advise(vito)
+            make(now, now.vito_move(vito))
+        paths.append([move.x.tolist() for move in now.moves])
+    assert paths[0] == paths[1]
+
+
+def test_advice_names_the_best_action(started, vito):
+    """With its value, its chance and where it led."""
+    told, table = started.advise(vito)
+    state = int(vito.states.quantize(started.misfits[None])[0])
+    best = int(np.argmax(vito.policy.q[state]))
+    named = started.problem.describe_action(best).replace("-", "−")
+    assert told.startswith(f"Vito would take {named}, because in state {state}")
+    assert table["action"][0] == named
+    assert table["value"][0] == f"{vito.policy.q[state, best]:.2f}"
+    assert list(table["value"].astype(float)) == sorted(table["value"].astype(float), reverse=True)
+    make(started, started.slide(rosenbrock.optimum(started.patient)))
+    assert "state 0" in started.advise(vito)[0]
+
+
+def test_a_failed_run_is_survived(started, vito):
+    """The model may give no answer; Vito then begins anew."""
+    started.record(started.step(0), np.full(2, np.nan))
+    assert started.solved_at is None
+    assert started.best == 0
+    assert "no answer" in started.advise(vito)[0]
+    assert started.vito_move(vito).jump
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def test_buttons_run_the_model(started):
+    """One press, one run; sliders run when told to, and lead the address nowhere."""
+    view, chosen, working = opened(model="rosenbrock", patient="F002")
+    assert view.game.n_runs == 1
+    view.controls.buttons[5].clicks += 1
+    working.wait()
+    assert view.game.here.x.tolist() == [1.0, 0.0]
+    assert "2 forward runs" in words(view.status.object)
+    np.testing.assert_allclose(view.bars.source.data["c"], view.game.misfits / 0.05)
+    view.controls.sliders[1].value = 2.0
+    working.wait()
+    assert view.game.n_runs == 2
+    assert not view.controls.run.disabled
+    view.controls.run.clicks += 1
+    working.wait()
+    assert view.game.here.x.tolist() == [1.0, 2.0]
+    assert view.controls.run.disabled
+    view._go(1)
+    assert view.controls.sliders[1].value == 0.0
+    assert chosen.query() == "page=teach&patient=F002&model=rosenbrock"
+
+
+def test_vito_solves_from_the_page():
+    """Ask, move, play; the status says who did what."""
+    view, _, working = opened(model="rosenbrock", patient="F002")
+    view.ask.clicks += 1
+    working.wait()
+    assert "Vito would take" in words(view.advice.object)
+    assert "never saw this patient" in words(view.advice.object)
+    assert view.game.n_runs == 1
+    view.move.clicks += 1
+    working.wait()
+    assert view.game.n_runs == 2
+    view.play.clicks += 1
+    working.wait()
+    assert view.game.solved_at
+    assert not view.playing
+    assert "Solved in" in words(view.status.object)
+    assert "by Vito" in words(view.status.object)
+
+
+def test_the_scoreboard_has_every_method():
+    """Each from the start of the game; what it says is what the method does."""
+    view, _, working = opened(model="circulation-2p", patient="C01")
+    view.compare.clicks += 1
+    working.wait()
+    shown = words(view.scoreboard.object)
+    for method in game.methods(view.game.problem):
+        assert method in shown
+        assert "cascade" not in method
+    fit = game.reference(
+        "nelder-mead", view.game.problem, view.game.patient, view.game.moves[0].x, 100
+    )
+    assert np.array_equal(fit.trace.x[0], view.game.problem.default)
+    row = view._scores["nelder-mead"]
+    assert (row["runs"], row["solved"]) == (fit.n_runs, "yes" if fit.solved else "no")
+    assert fit.solved == (fit.stop_reason is StopReason.SOLVED)
+    assert "Vito, from its own start" in shown
+    assert shown.index("you") < shown.index("Vito")
+
+
+def test_another_patient_is_another_game():
+    """What was worked on for the one before is thrown away."""
+    view, chosen, working = opened(model="circulation-2p", patient="C01")
+    view.controls.buttons[0].clicks += 1
+    chosen.patient = "C03"
+    working.wait()
+    assert view.game.patient.name == "C03"
+    assert view.game.n_runs == 1
+    chosen.param.update(model="circulation-3p", patient="nobody")
+    working.wait()
+    assert view.game.problem.name == "circulation-3p"
+    assert view.patient.value == view.game.patient.name == "C01"
+    chosen.page = "runs"
+    chosen.model = "rosenbrock"
+    working.wait()
+    assert view.game.problem.name == "circulation-3p"
+    chosen.page = "teach"
+    view.refresh()
+    working.wait()
+    assert view.game.problem.name == "rosenbrock"
+
+
+@pytest.mark.parametrize("name", [n for n in lessons.LESSONS if n.startswith("circulation")])
+def test_every_setup_opens(name):
+    """Each with as many blocks of buttons as parameters."""
+    view, *_ = opened(model=name)
+    n = view.game.problem.n_parameters
+    assert f"{n} parameters" in lessons.LESSONS[name].title
+    assert len(view.controls.sliders) == n
+    assert len(view.controls.buttons) == view.game.problem.n_actions
+
+
+def test_a_heart_can_be_personalised_by_hand():
+    """The page says whether a solution is known, and shows what the heart answers."""
+    view, _, working = opened(model="electrophysiology-bem")
+    assert "found a solution" in words(view.hint.object)
+    before = list(view.picture.segments.data["time"])
+    view.controls.buttons[5].clicks += 1
+    working.wait()
+    assert view.game.n_runs == 2
+    assert list(view.picture.segments.data["time"]) != before
+
+
+def test_the_map_is_hidden_until_asked_for():
+    """It gives the solution away."""
+    view, *_ = opened(model="rosenbrock")
+    assert not view.picture.shown.visible
+    assert not view.picture.goal_shown.visible
+    view.reveal.value = True
+    assert view.picture.shown.visible

@@ -1,0 +1,135 @@
+"""The dashboard: find it, load it, serve it. Panel is imported by the dashboard alone."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import ipaddress
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+__all__ = ["PORT", "find_dashboards", "is_loopback", "load_dashboards", "read_users", "serve"]
+
+#: Name under which the folder of the dashboard is imported, wherever it lies.
+PACKAGE = "vitolab_dashboards"
+PORT = 5006
+
+
+def find_dashboards() -> Path:
+    """Folder of the dashboard, in the installed package or in the clone.
+
+    Raises
+    ------
+    ValueError
+        If it is in neither.
+    """
+    package = Path(__file__).resolve().parent
+    for folder in (package / "_dashboards", package.parent / "dashboards"):
+        if (folder / "app.py").is_file():
+            return folder
+    raise ValueError("the dashboard is not installed, expected it beside the package")
+
+
+def load_dashboards(module: str = "") -> ModuleType:
+    """Import the dashboard, or one of its modules.
+
+    Parameters
+    ----------
+    module : str
+        Such as ``selection`` or ``views.runs``; by default the package itself.
+
+    Raises
+    ------
+    ValueError
+        If the dashboard is not installed.
+    """
+    if PACKAGE not in sys.modules:
+        folder = find_dashboards()
+        spec = importlib.util.spec_from_file_location(
+            PACKAGE, folder / "__init__.py", submodule_search_locations=[str(folder)]
+        )
+        assert spec is not None
+        assert spec.loader is not None
+        package = importlib.util.module_from_spec(spec)
+        sys.modules[PACKAGE] = package
+        spec.loader.exec_module(package)
+    return importlib.import_module(f"{PACKAGE}.{module}" if module else PACKAGE)
+
+
+def serve(
+    results: Path | str = Path("results"),
+    *,
+    port: int = PORT,
+    address: str = "127.0.0.1",
+    prefix: str = "",
+    basic_auth: Path | None = None,
+    origins: Sequence[str] = (),
+) -> None:
+    """Serve the dashboard until it is interrupted.
+
+    Parameters
+    ----------
+    results : Path or str
+        Folder of all results; it may be empty or absent as yet.
+    port : int
+        0 takes a free one.
+    address : str
+        Address to listen on; by default this machine alone can connect.
+    prefix : str
+        Path under which a proxy or JupyterHub shows the dashboard.
+    basic_auth : Path, optional
+        JSON file of passwords by user name, in plain text.
+    origins : sequence of str
+        Further hosts ``name[:port]`` whose pages may connect, such as that of a proxy.
+
+    Raises
+    ------
+    ValueError
+        If the port is taken, or the file of users is none.
+    """
+    users = None if basic_auth is None else read_users(basic_auth)
+    if not is_loopback(address) and users is None:
+        print(
+            f"vitolab: warning: {address} can be reached from other machines and nobody is asked "
+            "for a password; set --basic-auth FILE, or a proxy that asks",
+            file=sys.stderr,
+        )
+    load_dashboards("server").serve(
+        Path(results),
+        port=port,
+        address=address,
+        prefix=prefix,
+        basic_auth=basic_auth,
+        origins=tuple(origins),
+    )
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address can be reached from this machine alone."""
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"
+
+
+def read_users(path: Path) -> dict[str, str]:
+    """Passwords by user name.
+
+    Raises
+    ------
+    ValueError
+        If the file holds anything else, or nobody.
+    """
+    try:
+        users = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
+    except ValueError:
+        users = None
+    named = isinstance(users, dict) and users and all(isinstance(v, str) for v in users.values())
+    if not named:
+        raise ValueError(f'{path}: expected JSON such as {{"user": "password"}}')
+    return dict(users)
