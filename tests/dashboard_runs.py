@@ -1,0 +1,191 @@
+"""Small runs of every kind of study, made up in milliseconds, for tests of the dashboard."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from vitolab.models import circulation, rosenbrock
+from vitolab.problem import Objective, Parameter, Problem
+from vitolab.runs import RunFolder
+from vitolab.store import assemble
+from vitolab.tables import patient_table, table
+from vitolab.validation import policy_arrays
+
+EP = Problem(
+    name="electrophysiology",
+    version="1",
+    parameters=(Parameter("v_myo", "Myocardial speed", "mm/s", 100.0, 1000.0, 500.0, 1.0),),
+    objectives=(
+        Objective("qrs_duration", "QRS duration", "ms", 5.0),
+        Objective("electrical_axis", "Electrical axis", "°", 10.0, "angle"),
+    ),
+    simulate=lambda x, patient: np.hstack([x, x]),
+)
+
+
+def store(
+    root: Path,
+    study: str,
+    rows: list[dict[str, Any]],
+    *,
+    problems: Mapping[str, Problem],
+    patients: pd.DataFrame | None = None,
+    arrays: Mapping[str, Any] | None = None,
+    traces: pd.DataFrame | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    status: str = "complete",
+) -> str:
+    """A run with these rows; its identifier."""
+    run = RunFolder.start(root, study, parameters or {"n_patients": 3}, seed, "1", again=True)
+    run.write_part("part", table(rows), traces)
+    if status == "running":
+        run.progress("folds", 1, 4)
+        return run.path.name
+    if patients is None:
+        names = dict.fromkeys((row["setup"], row["patient"]) for row in rows)
+        patients = pd.DataFrame(list(names), columns=["setup", "patient"])
+    assemble(run, problems=problems, patients=patients, arrays=arrays)
+    run.finish(status, "" if status == "complete" else "ValueError: <b>no</b>")
+    return run.path.name
+
+
+def row(problem: Problem, **values: Any) -> dict[str, Any]:
+    """A row of the personalizations table; what is not given is plain."""
+    plain: dict[str, Any] = {
+        "setup": "2p",
+        "patient": "P1",
+        "method": "vito",
+        "n_states": 20,
+        "n_samples": 100,
+        "repeat": 0,
+        "start": None,
+        "seed": 0,
+        "n_states_used": 20,
+        "solved": True,
+        "n_runs": 5,
+        "n_restarts": 0,
+        "stop_reason": "solved",
+    }
+    if not str(values.get("method", "vito")).startswith("vito"):
+        plain |= {"n_states": None, "n_samples": None, "repeat": None, "n_states_used": None}
+    plain |= {f"misfit:{o.name}": 0.5 for o in problem.objectives}
+    for prefix in ("x", "last"):
+        plain |= {f"{prefix}:{p.name}": p.default for p in problem.parameters}
+    return plain | values
+
+
+def convergence(root: Path, *, solved: int = 3, seed: int = 0, **more: Any) -> str:
+    """Circulation in two setups, two sizes, two repeats; `solved` of three with the larger."""
+    problems = {setup: circulation.problem(setup) for setup in ("2p", "3p")}
+    rows = []
+    for setup, problem in problems.items():
+        for k in range(3):
+            keys = {"setup": setup, "patient": f"P{k}"}
+            for size in (10, 100):
+                rows += [
+                    row(problem, **keys, method=method, n_samples=size, repeat=repeat)
+                    | {"solved": size == 100 and k < solved, "n_runs": 40 - size // 10 + repeat}
+                    for method in ("vito", "vito-deterministic")
+                    for repeat in (0, 1)
+                ]
+            rows += [
+                row(problem, **keys, method="nelder-mead", start=start, solved=start == 0)
+                for start in (0, 1)
+            ]
+    parameters = {"n_patients": 3, "n_starts": 2, "n_samples": {"2p": [10, 100]}}
+    given = {"parameters": parameters | more.pop("parameters", {})}
+    return store(root, "wbc-convergence", rows, problems=problems, seed=seed, **given, **more)
+
+
+def scouting(root: Path) -> str:
+    """Circulation with three numbers of states."""
+    problem = circulation.problem("2p")
+    rows = [
+        row(problem, n_states=n, patient=f"P{k}", solved=n > 20 * k, repeat=0)
+        for n in (20, 50, 70)
+        for k in range(3)
+    ]
+    return store(root, "wbc-scouting", rows, problems={"2p": problem})
+
+
+def initialization(root: Path) -> str:
+    """Errors of fixed and learned starts."""
+    rows = []
+    for k in range(4):
+        keys = {"setup": "bem", "patient": f"P{k}", "misfit:qrs_duration": 10.0 * k + 1.0}
+        rows += [
+            row(EP, **keys, method="fixed"),
+            row(EP, **keys, method="vito-initial", n_samples=10),
+            row(EP, **keys, method="vito-initial", n_samples=100),
+            row(EP, **(keys | {"misfit:qrs_duration": 1.0}), method="vito"),
+        ]
+    return store(root, "ep-initialization", rows, problems={"bem": EP})
+
+
+def personalization(root: Path) -> str:
+    """Electrophysiology by three methods."""
+    rows = []
+    for k in range(4):
+        keys = {"setup": "bem", "patient": f"P{k}"}
+        rows.append(row(EP, **keys, solved=k > 0))
+        rows += [
+            row(EP, **keys, method=method, start=start, solved=k > start)
+            for method in ("bobyqa-simple", "least-squares")
+            for start in (0, 1)
+        ]
+    return store(root, "ep-personalization", rows, problems={"bem": EP})
+
+
+def grid(root: Path, *, transitions: bool = True) -> str:
+    """Rosenbrock functions from a grid of nine starts, with a learned policy."""
+    problem, functions, starts = rosenbrock.problem(), rosenbrock.cohort(3), rosenbrock.grid(3)
+    rows = []
+    for k, function in enumerate(functions):
+        best = rosenbrock.optimum(function)
+        for start in range(len(starts)):
+            # the second function ends worst, and the farther the later the start
+            off = 0.01 + (0.3 * start if k == 1 else 0.0)
+            last = {"last:x1": best[0] + off, "last:x2": best[1]}
+            keys = {"setup": "base, free", "patient": function.name, "start": start}
+            rows.append(row(problem, **keys, solved=off < 0.05) | last)
+    optima = {
+        f.name: dict(zip(("x1", "x2"), rosenbrock.optimum(f), strict=True)) for f in functions
+    }
+    problems = {"base, free": problem}
+    sizes = {"n_states": {"base, free": 30}, "n_samples": {"base, free": 2000}}
+    arrays = policy_arrays(problems, functions, **sizes)
+    if not transitions:
+        arrays = {name: a for name, a in arrays.items() if "counts" not in name}
+    trace = pd.DataFrame(
+        {"iteration": [0, 1], "event": ["start", "step"], "action": [-1, 3], "state": [5, 0]}
+        | {"x:x1": [0.0, 1.0], "x:x2": [0.0, 0.5], "c:t1": [1.0, 0.0], "c:t2": [0.0, 0.0]}
+    ).assign(setup="base, free", patient=functions[0].name, method="vito", n_states=20)
+    trace = trace.assign(n_samples=100, repeat=0, start=0)
+    return store(
+        root,
+        "rosenbrock-grid",
+        rows,
+        problems=problems,
+        patients=patient_table(problems, functions, optima),
+        arrays=arrays | {"grid/x1": starts[:, 0], "grid/x2": starts[:, 1]},
+        traces=trace.astype(dict.fromkeys(("n_states", "n_samples", "repeat", "start"), "Int64")),
+    )
+
+
+def fit(root: Path) -> str:
+    """One patient in one setup, with curves."""
+    problem = circulation.problem("2p")
+    time = np.linspace(0.0, 0.8, 9)
+    curves = {"time": time, "lv_volume": 100 + time, "lv_pressure": 80 + time}
+    curves |= {"aortic_pressure": 90 + time}
+    arrays = {f"{who}/{name}": a for who in ("2p", "measured") for name, a in curves.items()}
+    measured = {f"z:{o.name}": 100.0 for o in problem.objectives}
+    patients = pd.DataFrame([{"setup": "2p", "patient": "P1", **measured}])
+    rows = [row(problem)]
+    return store(root, "wbc-fit", rows, problems={"2p": problem}, patients=patients, arrays=arrays)
