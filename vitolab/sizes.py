@@ -140,7 +140,7 @@ STUDIES = (
                 "n_states": N_STATES,
                 "n_repeats": 1,
                 "methods": ["nelder-mead", "least-squares", "least-squares-multistart"],
-                "n_starts": 5,
+                "n_starts": 3,
             },
             "standard": {
                 "setups": ["2p", "3p", "5p", "6p"],
@@ -230,7 +230,7 @@ STUDIES = (
                 "n_samples": 1000,
                 "n_repeats": 1,
                 "methods": EP_METHODS,
-                "n_starts": 5,
+                "n_starts": 3,
             },
             "standard": {
                 **_EP,
