@@ -16,6 +16,7 @@ import panel as pn
 from bokeh.events import Tap
 from bokeh.models import BoxAnnotation, ColumnDataSource, Legend, LegendItem, Range1d, Span
 from bokeh.plotting import figure
+from panel.io import unlocked
 
 from vitolab.problem import Objective, Parameter, Problem
 from vitolab.records import ObjectiveRecord, ParameterRecord, ProblemRecord
@@ -24,6 +25,10 @@ from . import safe
 
 AnyProblem = Problem | ProblemRecord
 Pick = Callable[[int], None]
+
+#: Decorates what changes figures. Panel queues what it sends; a bare change of a Bokeh model would
+#: overtake the message by which the browser learns of that model.
+in_one_message = unlocked()
 
 GREEN, ORANGE = "#009E73", "#D55E00"
 FLOOR = 1e-2  # tolerances; what is smaller has its place here on a log axis

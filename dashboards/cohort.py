@@ -14,22 +14,11 @@ from bokeh.models.widgets.tables import NumberFormatter
 from vitolab.records import ProblemRecord
 
 from . import safe
-from .charts import GREEN, ORANGE, chart, look, pane, unit
+from .charts import GREEN, ORANGE, chart, in_one_message, look, pane, unit
+from .screen import TABLE_CSS
 
 BASE = {"runs": "forward runs", "worst": "worst misfit [tolerances]", "solved": "solved [%]"}
 BLUE = "#0072B2"
-TABLE_CSS = """
-.tabulator, .tabulator-row, .tabulator-row.tabulator-row-even, .tabulator-footer,
-.tabulator .tabulator-header, .tabulator .tabulator-header .tabulator-col {
-  background-color: var(--paper) !important; color: var(--ink) !important;
-  border-color: var(--line) !important; }
-.tabulator-row:hover { background-color: var(--sheet) !important; }
-.tabulator-row.tabulator-selected { background-color: var(--sheet) !important;
-  box-shadow: inset 3px 0 0 var(--accent); }
-.tabulator-row .tabulator-cell { border-color: var(--line) !important; }
-.tabulator .tabulator-footer .tabulator-page { background: var(--paper) !important;
-  color: var(--ink) !important; border: 1px solid var(--line); }
-"""
 
 
 class Cohort:
@@ -46,7 +35,6 @@ class Cohort:
         self._busy = False
         self._data = pd.DataFrame(columns=["patient", "solved", "runs", "worst", "fits"])
         self._chosen = ""
-        number = {"nan_format": "–"}
         self.list = pn.widgets.Tabulator(
             self._data,
             titles={"solved": "solved [%]", "worst": "worst misfit [tol.]", "fits": "fits"},
@@ -57,9 +45,9 @@ class Cohort:
                 "fits": "Fits with the largest training size",
             },
             formatters={
-                "solved": NumberFormatter(format="0", **number),
-                "runs": NumberFormatter(format="0.0", **number),
-                "worst": NumberFormatter(format="0.00", **number),
+                "solved": NumberFormatter(format="0", nan_format="–"),
+                "runs": NumberFormatter(format="0.0", nan_format="–"),
+                "worst": NumberFormatter(format="0.00", nan_format="–"),
             },
             show_index=False,
             disabled=True,
@@ -103,6 +91,7 @@ class Cohort:
             margin=0,
         )
 
+    @in_one_message
     def show(self, data: pd.DataFrame, problem: ProblemRecord, title: str) -> None:
         """Show other patients; see `fits.summary`."""
         self._data = data
@@ -134,6 +123,7 @@ class Cohort:
         self._draw()
         self.choose(self._chosen)
 
+    @in_one_message
     def choose(self, patient: str) -> None:
         """Mark a patient."""
         self._chosen = patient
@@ -149,6 +139,7 @@ class Cohort:
             for axis, widget in (("x", self.x), ("y", self.y))
         }
 
+    @in_one_message
     def _draw(self) -> None:
         """Draw the scatter anew."""
         if self._busy or not len(self._data):

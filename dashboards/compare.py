@@ -105,7 +105,7 @@ def methods_figure(groups: Groups, where: Mapping[str, int] | None = None, title
     """
     methods = _methods(pd.concat([rows for _, rows in groups]))[::-1]
     table = methods_table(groups, "group")
-    panels = []
+    panels: list[Any] = []
     for column, label in (("success [%]", _MEASURES[0][1]), ("runs, all", _MEASURES[1][1])):
         items: list[Any] = []
         for position, (group, _) in enumerate(groups):
@@ -156,7 +156,7 @@ def swept(groups: Groups) -> str:
 def sweep_figure(groups: Groups, where: Mapping[str, int], size: str) -> Any:
     """Curves of Vito in several runs: a row of panels for each setup, a colour for each run."""
     setups = _setups(groups)
-    panels = []
+    panels: list[Any] = []
     for setup in setups:
         for measure, label in _MEASURES:
             items: list[Any] = []
@@ -223,7 +223,8 @@ def compared(groups: Groups, ids: Mapping[str, str]) -> Part:
         table = sweep_table(groups, size)
         return Part(_told(groups), sweep_figure(groups, where, size), (("Curves", table),))
     setups = _setups(groups)
-    panels, tables = [], []
+    panels: list[Any] = []
+    tables = []
     for setup in setups:
         own = [(label, rows[rows["setup"] == setup]) for label, rows in groups]
         own = [(label, rows) for label, rows in own if len(rows)]

@@ -37,8 +37,6 @@ class Shown:
     half: NDArray[np.float64]
     first: int
     plane: Picture
-    ring: ColumnDataSource
-    ways: ColumnDataSource
     sentence: str
     table: str
     further: tuple[Picture, ...]
@@ -46,18 +44,21 @@ class Shown:
     functions: list[str]
     function: str
 
-    def mark(self, state: int, action: int) -> None:
-        """Mark a state in the plane, and where an action leads from there."""
+    def marks_at(self, state: int, action: int) -> dict[str, dict[str, list[float]]]:
+        """Marks of a state in the plane, and of where an action leads from there."""
         at = self.known.states.centroids[:, list(self.axes)]
-        self.ring.data = {"x": [at[state, 0]], "y": [at[state, 1]]}
         reached = policy.successors(self.known, state, action).head(MOST_SUCCESSORS)
         ends = at[reached["state"].to_numpy(int)]
-        self.ways.data = {
-            "x": np.full(len(ends), at[state, 0]),
-            "y": np.full(len(ends), at[state, 1]),
-            "to_x": ends[:, 0],
-            "to_y": ends[:, 1],
-            "width": 1.0 + 5.0 * reached["probability"].to_numpy(float),
+        x, y = map(float, at[state])
+        return {
+            "ring": {"x": [x], "y": [y]},
+            "ways": {
+                "x": [x] * len(ends),
+                "y": [y] * len(ends),
+                "to_x": ends[:, 0].tolist(),
+                "to_y": ends[:, 1].tolist(),
+                "width": [1.0 + 5.0 * share for share in reached["probability"].tolist()],
+            },
         }
 
 
@@ -111,11 +112,17 @@ def prepare(
     marks = next((m for m in all_marks if m in words), all_marks[0])
     color = color if color in colors else colors[0]
     figure = figures.plane(known, axes, color, near, marks)
-    (plane,) = draw(figure, dark)
     inside = figures.inside(known, axes, near)
-    _hover(plane.model, known, axes, inside)
-    ring, ways = _marks(plane.model)
-    further, notes, functions, function = [], [], [], ""
+
+    def change(model: Any) -> None:
+        _hover(model, known, axes, inside)
+        _add_marks(model)
+
+    (plane,) = draw(figure, dark, change=change)
+    further: list[Picture] = []
+    notes: list[str] = []
+    functions: list[str] = []
+    function = ""
     rounds = policy.rounds(known)
     if rounds:
         further += draw(figures.convergence(rounds), dark)
@@ -146,8 +153,6 @@ def prepare(
         figures.limits_of(known, axes, near),
         _first(known),
         plane,
-        ring,
-        ways,
         _told(known, inside, marks),
         folded("All states", policy.state_table(known)),
         tuple(further),
@@ -210,15 +215,14 @@ def _first(known: Learned) -> int:
     return 1 + int(np.argmax(known.visits[1:].sum(axis=1)))
 
 
-def _marks(model: Any) -> tuple[ColumnDataSource, ColumnDataSource]:
+def _add_marks(model: Any) -> None:
     """Place for a ring around the chosen state, and for the ways from there."""
-    ring = ColumnDataSource({"x": [], "y": []})
-    ways = ColumnDataSource({"x": [], "y": [], "to_x": [], "to_y": [], "width": []})
+    ring = ColumnDataSource({"x": [], "y": []}, name="ring")
+    ways = ColumnDataSource({"x": [], "y": [], "to_x": [], "to_y": [], "width": []}, name="ways")
     model.segment(
         "x", "y", "to_x", "to_y", source=ways, line_width="width", line_color=_CHOSEN, alpha=0.55
     )
     model.scatter("x", "y", source=ring, size=18, fill_alpha=0, line_color=_CHOSEN, line_width=3)
-    return ring, ways
 
 
 def _hover(model: Any, known: Learned, axes: tuple[int, int], inside: NDArray[np.bool_]) -> None:

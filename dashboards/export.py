@@ -36,7 +36,7 @@ td.number { text-align: right; white-space: nowrap; }
 """
 
 
-class Download(JSComponent):  # type: ignore[misc]
+class Download(JSComponent):
     """Hands a file to the browser, which saves it; invisible itself."""
 
     file = param.Dict({}, doc="Name, kind and content (base64) of the file; a counter.")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import holoviews as hv
@@ -12,7 +13,9 @@ import holoviews.plotting.bokeh
 import numpy as np
 import pandas as pd
 from bokeh.document import Document
-from bokeh.models import Axis, ColorBar, Grid, HoverTool, ImageURL, Legend, LegendItem
+from bokeh.embed import json_item
+from bokeh.models import Axis, Grid, HoverTool, ImageURL
+from bokeh.models.annotations import ColorBar, Legend, LegendItem
 
 from .gallery import Picture
 
@@ -28,7 +31,10 @@ _AXIS_CHARACTERS, _SHORT_LABEL = 44, 26
 
 
 def draw(
-    figure: Any, dark: bool = False, hover: Sequence[pd.DataFrame] = ()
+    figure: Any,
+    dark: bool = False,
+    hover: Sequence[pd.DataFrame] = (),
+    change: Callable[[Any], None] | None = None,
 ) -> tuple[Picture, ...]:
     """Draw a figure for the browser; slow, so it belongs into a worker.
 
@@ -39,6 +45,8 @@ def draw(
     hover : sequence of DataFrame, optional
         For each panel a table whose first two columns are places; the pointer there shows its
         columns.
+    change : callable, optional
+        Called with each finished panel, a Bokeh figure, to add to it.
 
     Returns
     -------
@@ -61,14 +69,23 @@ def draw(
         width = int(model.frame_width or 400) + 130
         _fit(model)
         _color(model, dark)
-        pictures.append(Picture(title, model, width, note, shared))
+        if change is not None:
+            change(model)
+        item = json_item(model)
+        item["doc"].pop("defs", None)  # of the dashboard's own components, which it knows
+        pictures.append(Picture(title, model, json.dumps(item), width, note, shared))
     return tuple(pictures)
+
+
+def _parts(model: Any, kind: type) -> list[Any]:
+    """Axes, legends, grids or bars of a panel; Bokeh's own search goes through everything."""
+    sides = (model.left, model.right, model.above, model.below, model.center)
+    return [part for side in sides for part in side if isinstance(part, kind)]
 
 
 def _legends(model: Any) -> list[Legend]:
     """Legends of a panel."""
-    parts = (*model.right, *model.below, *model.center)
-    return [part for part in parts if isinstance(part, Legend) and part.items]
+    return [part for part in _parts(model, Legend) if part.items]
 
 
 def _shared(models: Sequence[Any]) -> tuple[tuple[str, str], ...]:
@@ -180,7 +197,7 @@ def _fit(model: Any) -> None:
     model.toolbar_location, model.toolbar.logo, model.toolbar.autohide = "above", None, True
     # the wheel and the finger scroll the page
     model.toolbar.active_drag = model.toolbar.active_scroll = None
-    for axis in model.select({"type": Axis}):
+    for axis in _parts(model, Axis):
         axis.axis_label = textwrap.fill(str(axis.axis_label or ""), _AXIS_CHARACTERS)
         axis.axis_label_text_font_size, axis.major_label_text_font_size = "12px", "11px"
         axis.axis_label_text_font_style = "normal"
@@ -189,7 +206,7 @@ def _fit(model: Any) -> None:
         axis.major_label_overrides = {k: str(v).split("\n")[0] for k, v in labels.items()}
         if isinstance(axis.major_label_orientation, int | float) and axis in model.below:
             height += 6 * max((len(str(v)) for v in labels.values()), default=0)
-    for bar in model.select({"type": ColorBar}):
+    for bar in _parts(model, ColorBar):
         bar.width, bar.title_text_font_size, bar.major_label_text_font_size = 12, "11px", "10px"
     model.sizing_mode, model.height = "stretch_width", height
 
@@ -211,16 +228,16 @@ def _color(model: Any, dark: bool) -> None:
     ink, faint, paper, line = _INK[dark]
     model.background_fill_color = model.border_fill_color = paper
     model.outline_line_color = line
-    for axis in model.select({"type": Axis}):
+    for axis in _parts(model, Axis):
         axis.axis_label_text_color, axis.major_label_text_color = ink, ink
         axis.axis_line_color = axis.major_tick_line_color = faint
         axis.minor_tick_line_color = None
-    for grid in model.select({"type": Grid}):
+    for grid in _parts(model, Grid):
         grid.grid_line_color = line
-    for part in model.select({"type": Legend}):
+    for part in _parts(model, Legend):
         part.label_text_color, part.background_fill_color, part.border_line_color = ink, paper, None
         part.inactive_fill_color = paper
-    for part in model.select({"type": ColorBar}):
+    for part in _parts(model, ColorBar):
         part.background_fill_color = paper
         part.title_text_color = part.major_label_text_color = ink
     if not dark:

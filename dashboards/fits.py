@@ -2,62 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from vitolab.problem import Patient
-from vitolab.records import ProblemRecord
 from vitolab.tables import KEYS
-from vitolab.trajectories import StopReason
 
-from . import answers
-from .decisions import Knowledge, knowledge, sentences, state_words
-from .safe import text
+from .film import OWN, Film, Key, Stored, film, worst_misfit
 from .source import Source
 
-NOT_TRACED = (
-    "The runs of this personalisation are not stored, only its result: a study keeps those of its "
-    "largest training size, last repeat and first starts. Fits with stored runs come first in the "
-    "list of fits."
-)
-EXPLAINED = (
-    "Reasons come from the stored policy, which was learned from all patients. The agent that "
-    "acted had left this patient out: its values differ a little, its states have other numbers."
-)
-#: Columns that tell the personalisations of one patient by one method.
-OWN = ("n_samples", "n_states", "repeat", "start")
 WORDS = {"n_samples": "samples", "n_states": "states", "repeat": "repeat", "start": "start"}
-Key = tuple[int | None, ...]
-
-
-@dataclass(frozen=True)
-class Stored:
-    """What a run holds of personalisations; tables are shared and never changed.
-
-    Attributes
-    ----------
-    run : str
-        Identifier.
-    problems : mapping of setup name to ProblemRecord
-    personalizations, patients, traces : DataFrame
-        `traces` is empty where there are none.
-    arrays : mapping of str to ndarray
-    knowledge : dict
-        Policies by setup, once they were asked for.
-    """
-
-    run: str
-    problems: Mapping[str, ProblemRecord]
-    personalizations: pd.DataFrame
-    patients: pd.DataFrame
-    traces: pd.DataFrame
-    arrays: Mapping[str, Any]
-    knowledge: dict[str, Knowledge | None] = field(default_factory=dict)
 
 
 def load(source: Source, run: str) -> Stored:
@@ -96,14 +52,6 @@ def setups(stored: Stored) -> list[str]:
     """Setups with personalisations and a problem, in the order of the run."""
     found = set(stored.personalizations["setup"].astype(str))
     return [name for name in stored.problems if name in found]
-
-
-def worst_misfit(table: pd.DataFrame, problem: ProblemRecord) -> pd.Series:
-    """Largest misfit of each row in tolerances."""
-    columns = [f"misfit:{o.name}" for o in problem.objectives]
-    tolerance = np.array([o.tolerance for o in problem.objectives])
-    values = np.abs(table[columns].to_numpy(float)) / tolerance
-    return pd.Series(values.max(axis=1), index=table.index)
 
 
 def largest(table: pd.DataFrame) -> pd.DataFrame:
@@ -192,56 +140,6 @@ def key_words(key: Key, traced: bool) -> str:
 
 
 @dataclass(frozen=True)
-class Film:
-    """One personalisation, run by run.
-
-    Attributes
-    ----------
-    problem : ProblemRecord
-    patient : Patient
-    outcome : dict
-        Row of the personalisation.
-    traced : bool
-        Whether the runs are stored; if not, the result stands for the only one.
-    x, y, c : ndarray, shape (n_runs, ...)
-    restarts : ndarray of bool, shape (n_runs,)
-    state : ndarray of int, shape (n_runs,)
-    sentences : list of str
-    states : str
-        Sequence of states in words; empty for methods without states.
-    table : DataFrame
-        The runs for reading.
-    runs_again : bool
-        Whether the model can be run for this patient here.
-    note : str
-        What is to be said about that; empty if nothing is.
-    explained : bool
-        Whether a stored policy explains the decisions.
-    """
-
-    problem: ProblemRecord
-    patient: Patient
-    outcome: Mapping[str, Any]
-    traced: bool
-    x: Any
-    y: Any
-    c: Any
-    restarts: Any
-    state: Any
-    sentences: list[str]
-    states: str
-    table: pd.DataFrame
-    runs_again: bool
-    note: str
-    explained: bool
-
-    @property
-    def z(self) -> Any:
-        """Measurements."""
-        return np.array([self.patient.measurements[o.name] for o in self.problem.objectives])
-
-
-@dataclass(frozen=True)
 class Chosen:
     """What the page shows, and what else there is to choose.
 
@@ -319,141 +217,3 @@ def choose(
         film=film(stored, setup, patient, method, near[0][0]),
         summary=None if shown == (stored.run, setup, method) else summary(stored, setup, method),
     )
-
-
-def film(stored: Stored, setup: str, patient: str, method: str, key: Key) -> Film:
-    """Everything that is shown of one personalisation.
-
-    Raises
-    ------
-    ValueError
-        If the run holds nothing of the kind.
-    """
-    problem = stored.problems[setup]
-    outcome = _rows(stored.personalizations, setup, patient, method, key)
-    if outcome.empty:
-        raise ValueError(f"{patient} was not personalised by {method} in this run")
-    trace = _rows(stored.traces, setup, patient, method, key)
-    traced = len(trace) > 0
-    person = _person(stored, setup, patient)
-    trace = trace.sort_values("iteration") if traced else _result(outcome, problem, person)
-    if setup not in stored.knowledge:
-        stored.knowledge[setup] = knowledge(stored.arrays, setup, problem)
-    known = stored.knowledge[setup] if "vito" in method else None
-    told = sentences(trace, problem, known)
-    if not traced:
-        told = ["The result; the runs that led to it are not stored."]
-    runs_again, note = _model(problem, person)
-    x, y, c = (
-        trace[[f"{prefix}:{item.name}" for item in named]].to_numpy(float)
-        for prefix, named in (
-            ("x", problem.parameters),
-            ("y", problem.objectives),
-            ("c", problem.objectives),
-        )
-    )
-    return Film(
-        problem=problem,
-        patient=person,
-        outcome=outcome.to_dict("records")[0],
-        traced=traced,
-        x=x,
-        y=y,
-        c=c,
-        restarts=(trace["event"] == "restart").to_numpy(),
-        state=trace["state"].to_numpy(int),
-        sentences=told,
-        states=state_words(trace),
-        table=_table(problem, trace, x, c, told),
-        runs_again=runs_again,
-        note=note,
-        explained=known is not None and traced,
-    )
-
-
-def _person(stored: Stored, setup: str, patient: str) -> Patient:
-    """Patient of a setup."""
-    rows = stored.patients
-    rows = rows[(rows["setup"] == setup) & (rows["patient"] == patient)]
-    if rows.empty:
-        raise ValueError(f"the run holds no measurements of {patient}")
-    return answers.patient_of(rows.to_dict("records")[0])
-
-
-def _result(outcome: pd.DataFrame, problem: ProblemRecord, patient: Patient) -> pd.DataFrame:
-    """The result of a personalisation in the place of its runs."""
-    row = outcome.iloc[0]
-    made: dict[str, Any] = {"iteration": 0, "event": "start", "action": -1, "state": -1}
-    made |= {f"x:{p.name}": row[f"x:{p.name}"] for p in problem.parameters}
-    for objective in problem.objectives:
-        c = float(row[f"misfit:{objective.name}"])
-        made[f"c:{objective.name}"] = c
-        made[f"y:{objective.name}"] = patient.measurements[objective.name] + c
-    return pd.DataFrame([made])
-
-
-def _rows(table: pd.DataFrame, setup: str, patient: str, method: str, key: Key) -> pd.DataFrame:
-    """Rows of one personalisation."""
-    kept = (table["setup"] == setup) & (table["patient"] == patient) & (table["method"] == method)
-    own = table[kept]
-    for name, value in zip(OWN, key, strict=True):
-        own = own[own[name].isna()] if value is None else own[(own[name] == value).fillna(False)]
-    return own
-
-
-def _model(problem: ProblemRecord, patient: Patient) -> tuple[bool, str]:
-    """Whether the model can be run for a patient here, and what is to be said about that."""
-    if not answers.is_safe(patient):
-        return False, "this heart is a mesh outside the store: it is not opened here"
-    model = answers.current(problem)
-    if model is None:
-        return False, f"the model {problem.name} is none of this package: it is not run here"
-    if model.version != problem.version:
-        return True, (
-            "The model was changed since this run was stored: its pictures may differ a little "
-            "from the stored numbers."
-        )
-    return True, ""
-
-
-def _table(
-    problem: ProblemRecord, trace: pd.DataFrame, x: Any, c: Any, told: list[str]
-) -> pd.DataFrame:
-    """The runs for reading."""
-    made = pd.DataFrame({"run": np.arange(1, len(trace) + 1), "event": trace["event"].to_numpy()})
-    if (trace["state"] >= 0).any():
-        made["state"] = trace["state"].to_numpy()
-    for k, parameter in enumerate(problem.parameters):
-        made[parameter.name] = x[:, k]
-    for k, objective in enumerate(problem.objectives):
-        made[f"{objective.name} / tolerance"] = c[:, k] / objective.tolerance
-    made["what"] = [words.partition(": ")[2].partition(", because")[0].strip(".") for words in told]
-    return made
-
-
-def outcome_words(shown: Film, patient: str, method: str) -> str:
-    """How a personalisation ended, in a sentence."""
-    outcome = shown.outcome
-    runs, restarts = int(outcome["n_runs"]), outcome.get("n_restarts", 0)
-    restarts = 0 if pd.isna(restarts) else int(restarts)
-    end = "solved" if outcome["solved"] else "not solved"
-    worst = float(worst_misfit(pd.DataFrame([outcome]), shown.problem).iloc[0])
-    words = f"{patient} by {method}: {end} after {runs} forward run{'' if runs == 1 else 's'}"
-    if restarts:
-        words += f" with {restarts} restart{'' if restarts == 1 else 's'}"
-    words += f"; the worst misfit is {worst:.2f} tolerances."
-    with contextlib.suppress(ValueError):  # a reason of another version
-        words += f" {StopReason(str(outcome.get('stop_reason'))).sentence}"
-    return words
-
-
-def told_html(shown: Film, at: int, around: int) -> str:
-    """Sentences of the runs around one, which stands out; HTML."""
-    lines = []
-    for k in range(max(0, at - around), min(len(shown.sentences), at + around + 1)):
-        style = "font-weight:600" if k == at else "opacity:.75"
-        mark = "▶" if k == at else "⟲" if shown.restarts[k] else "·"
-        lines.append(
-            f'<li style="{style};list-style:none">{mark} {text(shown.sentences[k], 500)}</li>'
-        )
-    return f'<ul style="padding-left:0;margin:6px 0" aria-live="polite">{"".join(lines)}</ul>'

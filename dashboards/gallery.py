@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import panel as pn
+import param
+from panel.custom import JSComponent
 
 from . import safe
 from .worker import Worker
@@ -21,6 +23,8 @@ class Picture:
     title : str
         Free text.
     model : bokeh.plotting.figure
+    item : str
+        The same as JSON that BokehJS embeds.
     width : int
         Most that it needs [px].
     note : str
@@ -31,9 +35,63 @@ class Picture:
 
     title: str
     model: Any
+    item: str
     width: int
     note: str = ""
     key: tuple[tuple[str, str], ...] = ()
+
+
+class Drawing(JSComponent):
+    """A figure that the browser alone keeps: the server has one text instead of its models."""
+
+    item = param.String("", doc="Of a `Picture`.")
+    marks = param.Dict({}, doc="Data of sources of the figure, by their names.")
+    tapped = param.Dict({}, doc="Where it was clicked: x, y, and a counter.")
+
+    _esm = """
+    export function render({model}) {
+      const place = document.createElement('div')
+      place.style.width = '100%'
+      let shown = null
+      let count = 0, taps = 0
+      const clear = () => {
+        const old = shown
+        shown = null
+        if (!old) return
+        const known = Bokeh.documents.indexOf(old)
+        if (known >= 0) Bokeh.documents.splice(known, 1)
+        old.clear()
+      }
+      const draw = async () => {
+        const mine = ++count
+        clear()
+        place.replaceChildren()
+        if (!model.item) return
+        const views = await Bokeh.embed.embed_item(JSON.parse(model.item), place)
+        const figure = views.roots[0].model
+        const drawn = figure.document
+        if (mine !== count) return drawn.clear()
+        shown = drawn
+        figure.on_event('tap', (event) => {
+          taps += 1
+          model.tapped = {x: event.x, y: event.y, count: taps}
+        })
+        mark()
+      }
+      const mark = () => {
+        for (const [name, data] of Object.entries(model.marks)) {
+          const source = shown && shown.get_model_by_name(name)
+          if (source) source.data = data
+        }
+      }
+      model.on('item', draw)
+      model.on('marks', mark)
+      model.on('remove', () => { count += 1; clear() })
+      const ready = () => place.isConnected ? draw() : requestAnimationFrame(ready)
+      ready()
+      return place
+    }
+    """
 
 
 def show(pictures: Sequence[Picture], into: pn.Column, worker: Worker, key: str) -> None:
@@ -70,17 +128,16 @@ def _put(picture: Picture, place: int, into: pn.Column) -> None:
     styles = {"flex": "1 1 310px", "max-width": f"{picture.width}px", "min-width": "0"}
     styles |= {"overflow": "hidden"}
     if place < len(into):
-        column = into[place]
-        column[0].object, column[1].object = _title(picture), picture.model
-        column[1].height, column.styles = picture.model.height, styles
+        column: Any = into[place]
+        column[0].object, column[1].height = title_of(picture), picture.model.height
+        column.styles = styles
+        column[1].item = picture.item
         return
-    plot = pn.pane.Bokeh(
-        picture.model, sizing_mode="stretch_width", height=picture.model.height, margin=0
-    )
+    size = {"sizing_mode": "stretch_width", "height": picture.model.height, "margin": 0}
     into.append(
         pn.Column(
-            safe.html(_title(picture)),
-            plot,
+            safe.html(title_of(picture)),
+            Drawing(item=picture.item, **size),
             sizing_mode="stretch_width",
             styles=styles,
             margin=(0, 0, 8, 0),
@@ -105,7 +162,7 @@ def key_of(pictures: Sequence[Picture]) -> str:
     return f'<div class="row">{"".join(told)}</div>' if told else ""
 
 
-def _title(picture: Picture) -> str:
+def title_of(picture: Picture) -> str:
     """Heading of a picture, with what was left out."""
     lines = [line for line in picture.title.split("\n") if line.strip()]
     head = f"<h3>{safe.text(lines[0])}</h3>" if lines else ""

@@ -14,6 +14,7 @@ from vitolab.trajectories import Fit
 from vitolab.validation import REFERENCES, child_seed
 
 from .decisions import Knowledge, action_names, because
+from .safe import fill
 
 YOU, VITO = "you", "Vito"
 SHOWN = 6  # actions in Vito's table
@@ -202,6 +203,22 @@ class Game:
         else:
             x = self.problem.draw(rng)[0]
         return self._jump(VITO, x, f"a fresh start, because {why}")
+
+    def status_html(self) -> str:
+        """How the game stands, in a sentence; HTML."""
+        yours = sum(move.who == YOU for move in self.moves)
+        runs = f"{self.n_runs} forward run{'' if self.n_runs == 1 else 's'}"
+        runs += f" ({yours} by you, {self.n_runs - yours} by Vito)" if yours < self.n_runs else ""
+        if self.solved_at is not None:
+            words = f"Solved in {self.solved_at} forward runs! So far {runs}."
+        else:
+            words = f"{runs}; the best so far has a worst misfit of {self.worst:.2f} tolerances."
+        here = f"Run {self.at + 1}, {self.here.who}: {self.here.words}."
+        return fill(
+            "<div aria-live='polite'><h2>{words}</h2><div>{here}</div></div>",
+            words=words,
+            here=here,
+        )
 
 
 def run_model(problem: Problem, patient: Patient, x: FloatArray) -> FloatArray:

@@ -91,7 +91,8 @@ def learned(
     visits, mdp = arrays.get(f"{setup}/visits"), None
     names = [f"{setup}/counts_{name}" for name in ("indptr", "indices", "data")]
     if all(name in arrays for name in names) and len(arrays[names[0]]) == n * m + 1:
-        mdp = MDP(*(arrays[name] for name in names), n_states=n, n_actions=m)
+        start, successor, counts = (arrays[name] for name in names)
+        mdp = MDP(start, successor, counts, n, m)
         visits = mdp.visits
     if visits is not None and visits.shape != (n, m):
         visits = None

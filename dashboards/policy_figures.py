@@ -33,14 +33,18 @@ def limits_of(known: Learned, axes: tuple[int, int], near: bool) -> FloatArray:
     """Half width and half height of the picture."""
     far = np.abs(known.states.centroids[:, list(axes)])
     if not near:
-        return 1.08 * far.max(axis=0)
+        whole: FloatArray = 1.08 * far.max(axis=0)
+        return whole
     psi = known.states.tolerance[list(axes)]
-    return psi * max(NEAR, float(np.quantile((far / psi).max(axis=1), NEAR_SHARE)))
+    half: FloatArray = psi * max(NEAR, float(np.quantile((far / psi).max(axis=1), NEAR_SHARE)))
+    return half
 
 
 def inside(known: Learned, axes: tuple[int, int], near: bool) -> NDArray[np.bool_]:
     """Which states lie in the picture."""
-    return np.all(np.abs(known.states.centroids[:, list(axes)]) <= limits_of(known, axes, near), 1)
+    far = np.abs(known.states.centroids[:, list(axes)])
+    within: NDArray[np.bool_] = np.all(far <= limits_of(known, axes, near), axis=1)
+    return within
 
 
 def short_action(known: Learned, action: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any
 
 import panel as pn
@@ -48,7 +49,7 @@ class Saver:
         for kind in kinds:
             label, width = _BUTTONS[kind]
             button = pn.widgets.Button(label=label, width=width, disabled=True, margin=MARGIN)
-            button.on_click(lambda _, kind=kind: self.save(kind))
+            button.on_click(partial(self._asked, kind))
             self.buttons[kind] = button
         self.panel = pn.Column(
             pn.FlexBox(*self.buttons.values(), margin=(8, 0)),
@@ -64,6 +65,10 @@ class Saver:
         self.message.object = ""
         for kind, button in self.buttons.items():
             button.disabled = kind not in kinds
+
+    def _asked(self, kind: str, _: Any) -> None:
+        """A button was pressed."""
+        self.save(kind)
 
     def save(self, kind: str) -> None:
         """Make a file and hand it to the browser."""

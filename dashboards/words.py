@@ -31,7 +31,7 @@ def grid(setups: Sequence[str], starts: Sequence[pd.DataFrame]) -> str:
     """How well personalisation ends from a grid of starts."""
     told = []
     for setup, table in zip(setups, starts, strict=True):
-        worst = table.loc[table["its error"].idxmax()]
+        worst = table.iloc[int(table["its error"].argmax())]
         told.append(
             f"{setup}: from {int((table['solved [%]'] == 100).sum())} of {len(table)} starts every "
             f"function was solved; the largest error is {worst['its error']:.3g}, of "
@@ -111,7 +111,7 @@ def methods(table: pd.DataFrame) -> str:
             line += f" Vito solves {vito['success [%]'].iloc[0]:.0f} % in "
             line += f"{vito['runs, all'].iloc[0]:.1f} forward runs"
         if len(others):
-            best = others.loc[others["success [%]"].idxmax()]
+            best = others.iloc[int(others["success [%]"].argmax())]
             line += f"{',' if len(vito) else ''} {best['method']}, the best reference, "
             line += f"{best['success [%]']:.0f} % in {best['runs, all']:.1f}"
         told.append(f"{line}.")

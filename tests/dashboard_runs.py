@@ -103,7 +103,7 @@ def convergence(root: Path, *, solved: int = 3, seed: int = 0, **more: Any) -> s
     return store(root, "wbc-convergence", rows, problems=problems, seed=seed, **given, **more)
 
 
-def scouting(root: Path) -> str:
+def scouting(root: Path, **more: Any) -> str:
     """Circulation with three numbers of states."""
     problem = circulation.problem("2p")
     rows = [
@@ -111,7 +111,7 @@ def scouting(root: Path) -> str:
         for n in (20, 50, 70)
         for k in range(3)
     ]
-    return store(root, "wbc-scouting", rows, problems={"2p": problem})
+    return store(root, "wbc-scouting", rows, problems={"2p": problem}, **more)
 
 
 def initialization(root: Path) -> str:

@@ -110,18 +110,18 @@ def test_a_fit_is_shown_run_by_run(store, fitted):
     view, chosen, working = opened(store, patient=patient.name, method="vito", step=2)
     assert view.player.end == fit.n_runs
     assert view.player.value == 3
-    shown = np.array(view.misfits.source.data["y0"])
+    shown = np.array(view.screen.misfits.source.data["y0"])
     expected = np.abs(fit.trace.misfits[:, 0]) / 20.0  # tolerance of the end-diastolic volume, mL
     np.testing.assert_allclose(shown, np.maximum(expected, charts.FLOOR))
-    values = view.parameters[1].source.data["y0"]
+    values = view.screen.parameters[1].source.data["y0"]
     np.testing.assert_allclose(values, fit.trace.x[:, 1])
-    assert f"{fit.trace.x[2, 0]:.5g} mL" in words(view.run_tables.object)
-    assert view.misfits.cursor.location == 3
+    assert f"{fit.trace.x[2, 0]:.5g} mL" in words(view.screen.run_tables.object)
+    assert view.screen.misfits.cursor.location == 3
     view.player.value = 1
     working.wait()
     assert chosen.step == 0
-    assert view.misfits.cursor.location == 1
-    assert "Run 1: the start" in words(view.told.object)
+    assert view.screen.misfits.cursor.location == 1
+    assert "Run 1: the start" in words(view.screen.told.object)
 
 
 def test_the_model_answers_at_the_selected_run(store, learned, fitted):
@@ -130,11 +130,13 @@ def test_the_model_answers_at_the_selected_run(store, learned, fitted):
     patient, _, fit = fitted[0]
     view, *_ = opened(store, patient=patient.name, method="vito", step=1)
     curves = circulation.curves(fit.trace.x[1], patient, "2p")
-    np.testing.assert_allclose(view.picture.model.data["lv_volume"], curves["lv_volume"])
-    np.testing.assert_allclose(view.picture.model.data["time"], 1e3 * curves["time"])
+    np.testing.assert_allclose(view.screen.picture.model.data["lv_volume"], curves["lv_volume"])
+    np.testing.assert_allclose(view.screen.picture.model.data["time"], 1e3 * curves["time"])
     measured = circulation.measured_curves()[patient.name]
-    np.testing.assert_allclose(view.picture.measured.data["lv_volume"], measured["lv_volume"])
-    band = view.picture.bands["lv_edv"]
+    np.testing.assert_allclose(
+        view.screen.picture.measured.data["lv_volume"], measured["lv_volume"]
+    )
+    band = view.screen.picture.bands["lv_edv"]
     assert band.top - band.bottom == pytest.approx(2 * problem.tolerance[0])
 
 
@@ -155,8 +157,8 @@ def test_a_fit_without_stored_runs_shows_its_result(store, fitted):
     view, *_ = opened(store, patient=patient.name, method="nelder-mead", start=1)
     assert "not stored" in words(view.outcome.object)
     assert not view.player.visible
-    assert len(view.misfits.source.data["run"]) == 1
-    assert f"{fit.x[0]:.5g} mL" in words(view.run_tables.object)
+    assert len(view.screen.misfits.source.data["run"]) == 1
+    assert f"{fit.x[0]:.5g} mL" in words(view.screen.run_tables.object)
     assert "(runs not stored)" in " ".join(view.fit.options)
 
 
@@ -249,7 +251,7 @@ def test_hostile_names_are_text(tmp_path, payload):
     assert payload in view.patient.options.values()
     panes = view.content.select(lambda part: isinstance(part, pn.pane.HTML))
     markup = "".join(pane.object for pane in [view.message, *panes])
-    runs = view.table[0]
+    runs = view.screen.table[0]
     markup += "".join(runs.titles.values())  # which Tabulator takes for HTML
     for tag in re.findall(r"<\s*/?\s*(\w+)", markup):
         assert tag in {"div", "span", "h2", "h3", "ul", "li", "p", "b", "strong", "pre", "code",

@@ -13,12 +13,13 @@ import pandas as pd
 import panel as pn
 import pytest
 import stores
-from bokeh.events import Tap
 from bokeh.models import Axis, HoverTool
 
 from vitolab.dashboard import load_dashboards
 from vitolab.models import rosenbrock
+from vitolab.runs import RunFolder
 from vitolab.store import Run
+from vitolab.tables import table
 
 compare = load_dashboards("compare")
 choice = load_dashboards("choice")
@@ -77,8 +78,8 @@ def opened(page_of, found, **state):
 
 
 def plots_of(gallery):
-    """Figures that a gallery shows."""
-    return [column[1].object for column in gallery if column.visible]
+    """Figures that a gallery shows, as the browser gets them."""
+    return [column[1].item for column in gallery if column.visible]
 
 
 def labels_of(model):
@@ -247,7 +248,7 @@ def test_nothing_is_drawn_again_while_nothing_changes(runs):
     found.refresh(older_than=0)
     view.refresh()
     assert not view.worker.busy
-    assert all(a is b for a, b in zip(before, plots_of(view.gallery), strict=True))
+    assert plots_of(view.gallery) == before
 
 
 @pytest.fixture(scope="module")
@@ -268,11 +269,12 @@ def test_two_runs_lie_over_each_other_in_their_colours(two):
     plots = plots_of(view.gallery)
     assert len(plots) == 4  # success and runs in both setups
     place = compare.places(ids)
-    for model in plots:
-        colors = {getattr(renderer.glyph, "line_color", None) for renderer in model.renderers}
-        assert {compare.SERIES_COLORS[place[run]] for run in ids} <= colors
+    for item in plots:
+        assert all(compare.SERIES_COLORS[place[run]] in item for run in ids)
     for run in ids:
         assert compare.SERIES_COLORS[place[run]] in view.legend.object
+    assert "n_starts" in view.differences.object
+    assert "n_patients" not in view.differences.object
 
 
 def test_what_differs_between_runs_is_told_and_nothing_else(two):
@@ -281,9 +283,6 @@ def test_what_differs_between_runs_is_told_and_nothing_else(two):
     assert table["parameter"].tolist() == ["seed", "n_starts"]
     assert table[ids[0]].tolist() == ["0", "2"]
     assert table[ids[1]].tolist() == ["7", "5"]
-    view, _ = opened(results_page.ResultsView, found, runs=ids)
-    assert "n_starts" in view.differences.object
-    assert "n_patients" not in view.differences.object
 
 
 def test_a_run_keeps_its_colour_while_others_come_and_go():
@@ -309,7 +308,7 @@ def test_a_further_run_is_added_and_left_out_again(two):
     view.add.value = ids[1]
     view.worker.wait(60)
     assert view.selection.runs == ids
-    assert "compare" in view.sections.options.values()
+    assert view.sections.value == "compare"
     assert view.differences.object
     view.selection.runs = view.selection.runs[:1]
     view.worker.wait(60)
@@ -328,7 +327,7 @@ def test_an_empty_store_gives_a_command(tmp_path, page):
 def test_a_run_that_the_store_lacks_is_named(runs, page):
     view, _ = opened(page, runs[0], runs=["20990101T000000Z-ffffffff"])
     assert "Not in this store: 20990101T000000Z-ffffffff" in view.message.object
-    assert not plots_of(view.plane if hasattr(view, "plane") else view.gallery)
+    assert not (view.plane.item if hasattr(view, "plane") else plots_of(view.gallery))
 
 
 @pytest.mark.parametrize("page", [results_page.ResultsView, policy_page.PolicyView])
@@ -361,6 +360,23 @@ def test_of_a_run_that_goes_on_what_is_finished_is_shown(tmp_path):
     assert len(plots_of(view.gallery)) == 4
 
 
+def test_a_run_that_goes_on_is_followed(tmp_path, monkeypatch):
+    monkeypatch.setattr(results_page, "PATIENCE", 0.0)
+    run = made.scouting(tmp_path, status="running")
+    found = listed(tmp_path)
+    view, _ = opened(results_page.ResultsView, found, runs=[run])
+    assert "with 70 states" in view.sentence.object
+    folder = RunFolder.attach(found.entry(run).info.path)
+    problem = made.circulation.problem("2p")
+    folder.write_part("more", table([made.row(problem, n_states=90)]))
+    folder.progress("folds", 2, 4)
+    found.refresh(older_than=0)
+    view.refresh()
+    view.worker.wait(60)
+    assert "with 90 states" in view.sentence.object
+    assert "2 of 4" in view.legend.object
+
+
 def test_hostile_names_are_text_in_the_page_and_in_its_files(tmp_path):
     payload = stores.PAYLOADS[0]
     problem = made.EP
@@ -379,8 +395,8 @@ def test_hostile_names_are_text_in_the_page_and_in_its_files(tmp_path):
 
 
 def test_a_table_as_csv_holds_all_rows_and_no_formula():
-    table = pd.DataFrame({"name": ["=1+1", "plain", "@x"], "value": [-1.5, 2.0, 3.0]})
-    text = export.csv((("one", table),)).decode("utf-8-sig")
+    frame = pd.DataFrame({"name": ["=1+1", "plain", "@x"], "value": [-1.5, 2.0, 3.0]})
+    text = export.csv((("one", frame),)).decode("utf-8-sig")
     back = pd.read_csv(io.StringIO(text))
     assert back["name"].tolist() == ["'=1+1", "plain", "'@x"]
     assert back["value"].tolist() == [-1.5, 2.0, 3.0]
@@ -490,8 +506,8 @@ def test_arrays_that_do_not_fit_are_refused(runs):
 def test_the_policy_page_shows_states_a_state_and_the_convergence(runs):
     found, ids = runs
     view, _ = opened(policy_page.PolicyView, found, runs=[ids["grid"]])
-    (plane,) = plots_of(view.plane)
-    assert labels_of(plane) == {"misfit: T₁ = α − x₁", "misfit: T₂ = x₂ − x₁²"}
+    assert view.plane.item
+    assert labels_of(view.shown.plane.model) == {"misfit: T₁ = α − x₁", "misfit: T₂ = x₂ − x₁²"}
     assert len(plots_of(view.state_plot)) == 1
     assert len(plots_of(view.further)) == 2  # convergence, and the map over parameters
     assert "Value iteration is repeated here" in view.further_note.object
@@ -502,13 +518,14 @@ def test_a_click_chooses_the_nearest_state(runs):
     found, ids = runs
     view, _ = opened(policy_page.PolicyView, found, runs=[ids["grid"]])
     at = view.shown.known.states.centroids[7]
-    (plane,) = plots_of(view.plane)
-    plane._trigger_event(Tap(plane, x=float(at[0]), y=float(at[1])))
+    view.plane.tapped = {"x": float(at[0]), "y": float(at[1]), "count": 1}
     view.worker.wait(60)
     assert view.selection.state == 7
     assert view.state.value == 7
     assert "State 7 stands for misfits" in view.state_note.object
-    assert view.shown.ring.data["x"] == [at[0]]
+    assert view.plane.marks["ring"] == {"x": [at[0]], "y": [at[1]]}
+    reached = policy.successors(view.shown.known, 7, int(view.shown.known.policy.greedy[7]))
+    assert len(view.plane.marks["ways"]["to_x"]) == min(len(reached), explain.MOST_SUCCESSORS)
 
 
 def test_colours_and_axes_come_from_the_address(runs):
@@ -525,7 +542,7 @@ def test_colours_and_axes_come_from_the_address(runs):
     assert view.shown.axes == (1, 0)
     assert (view.color.value, view.range.value, view.marks.value) == ("action", "near", "labels")
     assert view.state.value == 3
-    assert plots_of(view.plane)[0].xaxis.axis_label == "misfit: T₂ = x₂ − x₁²"
+    assert view.shown.plane.model.below[0].axis_label == "misfit: T₂ = x₂ − x₁²"
     view.color.value = "visits"
     assert view.selection.color == "visits"
 

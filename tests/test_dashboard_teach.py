@@ -234,7 +234,7 @@ def test_the_scoreboard_has_every_method():
     view, _, working = opened(model="circulation-2p", patient="C01")
     view.compare.clicks += 1
     working.wait()
-    shown = words(view.scoreboard.object)
+    shown = words(view.scoreboard.pane.object)
     for method in game.methods(view.game.problem):
         assert method in shown
         assert "cascade" not in method
@@ -242,7 +242,7 @@ def test_the_scoreboard_has_every_method():
         "nelder-mead", view.game.problem, view.game.patient, view.game.moves[0].x, 100
     )
     assert np.array_equal(fit.trace.x[0], view.game.problem.default)
-    row = view._scores["nelder-mead"]
+    row = view.scoreboard.scores["nelder-mead"]
     assert (row["runs"], row["solved"]) == (fit.n_runs, "yes" if fit.solved else "no")
     assert fit.solved == (fit.stop_reason is StopReason.SOLVED)
     assert "Vito, from its own start" in shown

@@ -6,17 +6,16 @@ from typing import Any
 
 import panel as pn
 
-from .. import answers, fits, safe
-from ..charts import History, MisfitBars, MisfitHistory, numbers
-from ..charts import parameter_histories as histories
-from ..cohort import TABLE_CSS, Cohort
-from ..pictures import Plane, picture, row
+from .. import fits, safe
+from ..charts import in_one_message
+from ..cohort import Cohort
+from ..film import Film, Stored
+from ..screen import Screen
 from ..selection import Selection
 from ..source import Entry, Source, fingerprint
 from ..worker import Worker
 
 INTERVAL = 700  # ms between two runs of the film
-AROUND = 3  # sentences shown before and after the selected run
 
 
 class PatientView:
@@ -31,13 +30,13 @@ class PatientView:
 
     def __init__(self, selection: Selection, source: Source, worker: Worker) -> None:
         self.selection, self.source, self.worker = selection, source, worker
-        self._stored: fits.Stored | None = None
-        self._film: fits.Film | None = None
+        self._stored: Stored | None = None
+        self._film: Film | None = None
+        self.screen: Screen | None = None
         self._seen: Any = None  # files of the run when it was read
         self._asked: Any = None  # what was asked of the worker
         self._listed: Any = None  # setup and method of the list
         self._built: Any = None  # run and setup that the charts are built for
-        self._missing: set[str] = set()  # what a picture waits for
         self._stale = True
         self._busy = False
         self.run = pn.widgets.Select(label="Run", width=260)
@@ -62,11 +61,8 @@ class PatientView:
             margin=(4, 0),
         )
         self.message = safe.note("loading", "the patients are being read …")
-        self.outcome, self.told, self.run_tables = safe.html(""), safe.html(""), safe.html("")
-        self.count = safe.html("")
-        self.states, self.answer_note = safe.html(""), safe.html("")
+        self.outcome, self.count = safe.html(""), safe.html("")
         self.charts = pn.Column(sizing_mode="stretch_width", margin=0)
-        self.table = pn.Column(sizing_mode="stretch_width", margin=0)
         self.cohort = Cohort(lambda name: self.selection.param.update(patient=name))
         self.content = pn.Column(sizing_mode="stretch_width", margin=0, visible=False)
         self._bind()
@@ -99,10 +95,7 @@ class PatientView:
                 self.outcome,
                 self.count,
                 self.player,
-                self.told,
                 self.charts,
-                safe.html("<h3>All forward runs of this fit</h3>"),
-                self.table,
                 self.cohort.panel,
             ]
         )  # fmt: skip
@@ -213,7 +206,7 @@ class PatientView:
         shown = self._stored.run if self._stored else ""
         return self.selection.run if self.source.entry(self.selection.run) else shown
 
-    def _loaded(self, stored: fits.Stored) -> None:
+    def _loaded(self, stored: Stored) -> None:
         """A run was read."""
         self._stored = stored
         self._choose()
@@ -233,6 +226,7 @@ class PatientView:
             key="patient-film",
         )  # fmt: skip
 
+    @in_one_message
     def _show(self, chosen: fits.Chosen) -> None:
         """Show another personalisation."""
         film = self._film = chosen.film
@@ -245,82 +239,31 @@ class PatientView:
         words = {fits.key_words(key, traced): key for key, traced in chosen.keys}
         self._fill(self.fit, words, chosen.key)
         is_new = (chosen.run, chosen.setup) != self._built
-        built = self._build(film) if is_new else []
-        self._built = (chosen.run, chosen.setup)
+        if is_new:
+            pick = lambda run: self._set(step=max(run, 1) - 1)  # noqa: E731
+            self.screen = Screen(film.problem, pick, self.worker)
+            self._built = (chosen.run, chosen.setup)
+        assert self.screen is not None
         if chosen.summary is not None:
             self._listed = (chosen.run, chosen.setup, chosen.method)
             title = f"All patients: {chosen.setup}, {chosen.method}"
             self.cohort.show(chosen.summary, film.problem, title)
         self.cohort.choose(chosen.patient)
-        self._fill_charts(film)
-        words = fits.outcome_words(film, chosen.patient, chosen.method)
-        notes = [] if film.traced else [fits.NOT_TRACED]
-        notes += [fits.EXPLAINED] if film.explained else []
-        self.outcome.object = safe.fill("<h2>{words}</h2>", words=words) + "".join(
-            safe.note_html("info", note) for note in notes
-        )
+        self.screen.show(film)
+        self.player.visible = film.traced and len(film.x) > 1
+        self.outcome.object = safe.fill(
+            "<h2>{words}</h2>", words=film.words(chosen.method)
+        ) + "".join(safe.note_html("info", note) for note in film.notes)
         self._step()
         if is_new:  # with their data, or the browser complains of empty axes
-            self.charts.objects = built
+            self.charts.objects = [self.screen.panel]
         self.message.object, self.content.visible = "", True
 
-    def _build(self, film: fits.Film) -> list[Any]:
-        """Build the charts of a problem."""
-        pick = lambda run: self._set(step=max(run, 1) - 1)  # noqa: E731
-        self.bars, self.misfits = MisfitBars(film.problem), MisfitHistory(film.problem, pick)
-        self.parameters = histories(film.problem, pick)
-        self.state = History(
-            ["state"], "States; 0 is success", "state number", pick=pick, kind="step", height=200
-        )
-        self.picture = picture(film.problem)
-        self.pictures = pn.Column(sizing_mode="stretch_width", margin=0)
-        return [
-            safe.html("<h3>The selected run</h3>"),
-            row(self.bars.pane, self.misfits.pane),
-            self.run_tables,
-            safe.html("<h3>Model against measurements, at the selected run</h3>"),
-            self.answer_note,
-            self.pictures,
-            safe.html("<h3>Parameters and states</h3>"),
-            row(*(history.pane for history in self.parameters), self.state.pane),
-            self.states,
-        ]
-
-    def _fill_charts(self, film: fits.Film) -> None:
-        """Show the runs of another personalisation."""
-        self.misfits.show(film.c, film.restarts)
-        for k, history in enumerate(self.parameters):
-            history.show(film.x[:, [k]], film.restarts)
-        has_states = film.traced and bool((film.state >= 0).any())
-        self.state.pane.visible = has_states
-        if has_states:
-            self.state.show(film.state[:, None], film.restarts)
-        self.states.object = (
-            safe.fill("<p>Sequence of states (⟲ restart): {words}</p>", words=film.states)
-            if has_states and film.states
-            else ""
-        )
-        self.answer_note.object = safe.note_html("info", film.note) if film.note else ""
-        if self.picture is not None:
-            self.picture.pane.visible = film.runs_again
-            self._missing = {"background", "answer"} if film.runs_again else set()
-            self.picture.patient(film.patient, {})
-            if isinstance(self.picture, Plane):
-                self.picture.walked(film.x, film.restarts)
-            if film.runs_again:
-                self.worker.submit(
-                    answers.background, film.problem, film.patient,
-                    done=lambda known: self._known(film, known),
-                    failed=lambda why: self._not_known(film, why),
-                    key="patient-background",
-                )  # fmt: skip
-        self.table.objects = [_table(film.table)]
-        self.player.visible = film.traced and len(film.x) > 1
-
+    @in_one_message
     def _step(self) -> None:
         """Show the selected run."""
         film = self._film
-        if film is None or self.selection.page != "patient":
+        if film is None or self.screen is None or self.selection.page != "patient":
             return
         n = len(film.x)
         at = min(self.selection.step or 0, n - 1)
@@ -330,70 +273,12 @@ class PatientView:
             self.player.value = at + 1
         finally:
             self._busy = False
-        for history in (self.misfits, self.state, *self.parameters):
-            history.at(at + 1)
-        self.bars.show(film.c[at])
-        self.told.object = fits.told_html(film, at, AROUND)
         self.count.object = (
             safe.fill("<b>Forward run {at} of {n}</b>", at=at + 1, n=n) if film.traced else ""
         )
-        tables = numbers(film.problem, film.x[at], film.y[at], film.z, film.c[at])
-        captions = (f"Parameters of run {at + 1}", f"Outputs of run {at + 1}")
-        self.run_tables.object = '<div class="row">{}{}</div>'.format(
-            *(safe.table_html(t, caption=c) for t, c in zip(tables, captions, strict=True))
-        )
-        if self.picture is not None and film.runs_again:
-            self.worker.submit(
-                answers.simulate, film.problem, film.x[at], film.patient,
-                done=lambda answer: self._answered(film, at, answer),
-                failed=lambda why: self._answered(film, at, {}),
-                key="patient-answer",
-            )  # fmt: skip
-
-    def _known(self, film: fits.Film, known: answers.Answer) -> None:
-        """Show what is known of the patient."""
-        if film is self._film and self.picture is not None:
-            self.picture.patient(film.patient, known)
-            self._arrived("background")
-
-    def _arrived(self, what: str) -> None:
-        """Show a picture once it is complete: what follows at once may overtake it on the way."""
-        self._missing.discard(what)
-        if self.picture is not None and not self._missing and not self.pictures.objects:
-            self.pictures.objects = [self.picture.pane]
-
-    def _not_known(self, film: fits.Film, why: str) -> None:
-        """Say why the model cannot be run."""
-        if film is self._film and self.picture is not None:
-            self.picture.pane.visible = False
-            words = f"The model cannot be run for this patient: {why}"
-            self.answer_note.object = safe.note_html("info", words)
-
-    def _answered(self, film: fits.Film, at: int, answer: answers.Answer) -> None:
-        """Show what the model answers at the selected run."""
-        if film is self._film and self.picture is not None:
-            self.picture.show(answer, film.c[at])
-            self._arrived("answer")
+        self.screen.at(at)
 
 
 def _of_key(key: Any) -> dict[str, int | None]:
     """Values of the selection for one personalisation of a patient."""
     return dict(zip(("samples", "states", "repeat", "start"), key, strict=True))
-
-
-def _table(runs: Any) -> Any:
-    """Table of all runs; made anew, as its columns differ from fit to fit."""
-    fields = [f"c{k}" for k in range(runs.shape[1])]
-    titles = {f: safe.text(name, 60) for f, name in zip(fields, runs.columns, strict=True)}
-    return pn.widgets.Tabulator(
-        runs.set_axis(fields, axis=1),
-        titles=titles,
-        show_index=False,
-        disabled=True,
-        layout="fit_data",
-        pagination="local",
-        page_size=15,
-        sizing_mode="stretch_width",
-        stylesheets=[TABLE_CSS],
-        margin=0,
-    )

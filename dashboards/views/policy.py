@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import panel as pn
-from bokeh.events import Tap
 
 from .. import safe
 from ..choice import MARGIN, RunChoice, label_of, stamp
 from ..explain import Shown, ShownState, make_file, prepare, prepare_state
-from ..gallery import gallery, show
+from ..gallery import Drawing, gallery, show, title_of
 from ..part import spoken, tables_pane
 from ..policy import STUDIES
 from ..saver import Saver
@@ -60,7 +59,8 @@ class PolicyView:
         self.action = select("Action", 290, options={"the best": BEST})
         self.message = safe.html("")
         self.notes = safe.html("")
-        self.plane = gallery()
+        self.plane_title = safe.html("")
+        self.plane = Drawing(sizing_mode="stretch_width", height=500, margin=0)
         self.plane_note = safe.html("", css=["summary"])
         self.plane_table = tables_pane()
         self.state_note = safe.html("", css=["state"])
@@ -90,6 +90,7 @@ class PolicyView:
             self.refresh, "runs", "setup", "objectives", "color", "view", "patient"
         )
         self.selection.watch(self._show_state, "state", "action")
+        self.plane.param.watch(self._tapped, "tapped")
 
     def _changed(self, values: dict[str, Any]) -> None:
         """The user changed a widget."""
@@ -101,7 +102,13 @@ class PolicyView:
         half = {"sizing_mode": "stretch_width", "margin": 0}
         styles = {"flex": "1 1 340px", "min-width": "0"}
         left = pn.Column(
-            self.plane_note, self.plane, self.plane_table, self.saver.panel, styles=styles, **half
+            self.plane_note,
+            self.plane_title,
+            self.plane,
+            self.plane_table,
+            self.saver.panel,
+            styles=styles,
+            **half,
         )
         right = pn.Column(
             pn.FlexBox(self.state, self.action, margin=0),
@@ -163,7 +170,6 @@ class PolicyView:
             return
         if self.shown is None:
             self.message.object = safe.note_html("loading", "The policy is being read …")
-        self.plane.loading = True
         self.worker.submit(
             prepare,
             self.source,
@@ -205,7 +211,6 @@ class PolicyView:
     def _fail(self, why: str) -> None:
         """Show why there is no policy."""
         self.shown, self.content.visible = None, False
-        self.plane.loading = False
         self.message.object = safe.note_html("empty", why)
 
     def _show(self, shown: Shown) -> None:
@@ -219,9 +224,8 @@ class PolicyView:
             self._busy = False
         self.message.object = ""
         self.plane_note.object = spoken(shown.sentence)
-        shown.plane.model.on_event(Tap, self._tapped)
-        show([shown.plane], self.plane, self.worker, "plane")
-        self.plane.loading = False
+        self.plane_title.object = title_of(shown.plane)
+        self.plane.param.update(item=shown.plane.item, height=shown.plane.model.height)
         self.plane_table.object = shown.table
         show(shown.further, self.further, self.worker, "further")
         self.further_note.object = spoken(shown.further_note)
@@ -273,7 +277,7 @@ class PolicyView:
             self.action.value = action if chosen == action else BEST
         finally:
             self._busy = False
-        self.shown.mark(state, action)
+        self.plane.marks = self.shown.marks_at(state, action)
         if not again:
             return
         self.worker.submit(
@@ -295,13 +299,13 @@ class PolicyView:
 
     def _tapped(self, event: Any) -> None:
         """The user chose a place in the plane: the state that is nearest to it."""
-        shown = self.shown
-        if shown is None or event.x is None or event.y is None:
+        shown, place = self.shown, (event.new.get("x"), event.new.get("y"))
+        if shown is None or not all(isinstance(number, int | float) for number in place):
             return
         rows = np.flatnonzero(shown.inside)
         if rows.size:
             where = shown.known.states.centroids[rows][:, list(shown.axes)]
-            distance = np.linalg.norm((where - (event.x, event.y)) / shown.half, axis=1)
+            distance = np.linalg.norm((where - place) / shown.half, axis=1)
             self.selection.param.update(state=int(rows[np.argmin(distance)]), action=None)
 
     def _file(self, kind: str) -> Any:

@@ -39,6 +39,7 @@ class ResultsView:
         self.selection, self.source, self.worker = selection, source, worker
         self.dark = pn.config.theme == "dark"
         self._seen: Any = None  # what the page shows, or is about to
+        self._shown = 0  # number of runs
         self._busy = False
         self.choice = RunChoice(selection, source)
         self.add = pn.widgets.Select(
@@ -69,7 +70,7 @@ class ResultsView:
     def _bind(self) -> None:
         """Let widgets and selection follow each other."""
         self.add.param.watch(self._added, "value")
-        self.alone.on_click(lambda _: self.selection.param.update(runs=self._ids()[:1]))
+        self.alone.on_click(self._alone)
         self.repeat.param.watch(self._turned, "value")
         self.sections.param.watch(self._turned, "value")
         self.selection.watch(self.refresh, "runs", "view", "repeat")
@@ -107,6 +108,10 @@ class ResultsView:
         if not entries:
             self._clear()
             self._say_empty(lost)
+            return
+        before, self._shown = self._shown, len(entries)
+        if 0 < before < 2 <= len(entries) and self.selection.view != COMPARE:
+            self.selection.view = COMPARE  # which calls this again
             return
         wanted = (stamp(entries), tuple(lost), self.selection.view, self.selection.repeat)
         if wanted == self._seen or self.choice.too_soon(self._seen, wanted, PATIENCE):
@@ -157,7 +162,11 @@ class ResultsView:
     def _added(self, event: Any) -> None:
         """The user chose a further run."""
         if not self._busy and event.new != NONE:
-            self.selection.runs = [*self._ids(), event.new]
+            self.selection.param.update(runs=[*self._ids(), event.new], view=COMPARE)
+
+    def _alone(self, _: Any) -> None:
+        """The user wants the first run only."""
+        self.selection.runs = self._ids()[:1]
 
     def _turned(self, *_: Any) -> None:
         """The user chose another part or repeat."""

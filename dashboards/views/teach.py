@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import panel as pn
 
 from .. import answers, game, lessons, safe
-from ..charts import MisfitBars, MisfitHistory
+from ..charts import MisfitBars, MisfitHistory, in_one_message
 from ..controls import Controls
 from ..pictures import Picture, Plane, picture, row
+from ..scores import Opened, Scoreboard, open_game
 from ..selection import Selection
 from ..source import Source
 from ..worker import Worker
@@ -26,18 +24,6 @@ HOW = (
     "possible. Sliders change several values at once; the model runs when you tell it to. Click "
     "the chart of misfits to go back to an earlier run: that is free."
 )
-
-
-@dataclass(frozen=True)
-class Opened:
-    """A new game, with its first run."""
-
-    game: game.Game
-    known: answers.Answer
-    hope: str
-    move: game.Move
-    y: Any
-    answer: answers.Answer
 
 
 class TeachView:
@@ -55,7 +41,6 @@ class TeachView:
         self.selection, self.worker = selection, worker
         self.game: game.Game | None = None
         self.playing = False
-        self._scores: dict[str, dict[str, object]] = {}
         self._open = ""  # model and patient of the game
         self._built = ""  # problem that the charts are built for
         self.picture: Picture | None = None
@@ -76,7 +61,8 @@ class TeachView:
             label="Show the map and the minimum (gives the solution away)", value=False
         )
         self.status, self.hint = safe.html(""), safe.html("")
-        self.advice, self.scoreboard = safe.html(""), safe.html("")
+        self.advice = safe.html("")
+        self.scoreboard = Scoreboard(worker)
         self.board = pn.Column(sizing_mode="stretch_width", margin=0)
         self._bind()
 
@@ -89,7 +75,9 @@ class TeachView:
         self.move.on_click(lambda _: self._with_vito(self._let_move))
         self.play.on_click(lambda _: self._toggle())
         self.back.on_click(lambda _: self._go(self.game.best if self.game else 0))
-        self.compare.on_click(lambda _: self._compare())
+        self.compare.on_click(
+            lambda _: self.game and self.scoreboard.compute(self.game, self.lesson)
+        )
         self.reveal.param.watch(lambda _: self._reveal(), "value")
         self.selection.watch(self._follow, "model", "patient")
 
@@ -107,7 +95,7 @@ class TeachView:
             self.advice,
             safe.html("<h3>Scoreboard: the same patient, the same start</h3>"),
             pn.FlexBox(self.compare, margin=0),
-            self.scoreboard,
+            self.scoreboard.pane,
             sizing_mode="stretch_width",
         )
 
@@ -156,17 +144,20 @@ class TeachView:
         name, who = self.model.value, self.patient.value
         self._open = f"{name}/{who}"
         self.game = None
-        self._scores = {}
-        self.advice.object = self.scoreboard.object = self.hint.object = ""
+        self.advice.object = self.hint.object = ""
+        self.scoreboard.clear()
         self.board.visible = False
         self.status.object = safe.note_html(
             "loading", f"the model of {who} is made ready … {self.lesson.note}"
         )
         for key in ("teach-run", "teach-vito", "teach-answer"):
             self.worker.submit(_nothing, key=key)  # what goes on is of the game before
-        self.worker.submit(_open, name, who, done=self._begun, failed=self._failed, key="teach-run")
+        self.worker.submit(
+            open_game, name, who, done=self._begun, failed=self._failed, key="teach-run"
+        )
         self._enable()
 
+    @in_one_message
     def _begun(self, opened: Opened) -> None:
         """Show a new game."""
         self.game = opened.game
@@ -179,7 +170,7 @@ class TeachView:
         self.hint.object = safe.fill("<div class='faint'>{hope}</div>", hope=opened.hope)
         self.game.record(opened.move, opened.y)
         self._show(opened.answer)
-        if is_new:  # with their data: what follows at once may overtake them on the way
+        if is_new:
             self.board.objects = self._charts()
         self.board.visible = True
 
@@ -263,6 +254,7 @@ class TeachView:
         if self.playing and self._clock is None:  # without a server there is no clock
             self._tick()
 
+    @in_one_message
     def _show(self, answer: answers.Answer | None = None) -> None:
         """Show the game as it stands; the model is asked where its answer is not known."""
         now = self.game
@@ -271,7 +263,7 @@ class TeachView:
         self.history.show(now.c, [m.jump for m in now.moves])
         self.history.at(now.at + 1)
         self.controls.show(now.here.x)
-        self.status.object = status_html(now)
+        self.status.object = now.status_html()
         assert self.picture is not None
         if isinstance(self.picture, Plane):
             self.picture.walked([m.x for m in now.moves], [m.jump for m in now.moves])
@@ -285,14 +277,16 @@ class TeachView:
                 failed=lambda why: self._answered(now, at, {}),
                 key="teach-answer",
             )  # fmt: skip
-        self._show_scores()
+        self.scoreboard.show(now, self.lesson)
         self._enable()
 
+    @in_one_message
     def _answered(self, now: game.Game, at: int, answer: answers.Answer) -> None:
         """Show what the model answers."""
         if now is self.game and self.picture is not None:
             self.picture.show(answer, now.c[at])
 
+    @in_one_message
     def _reveal(self) -> None:
         """Show the map of a function, or hide it."""
         if self.game is not None and isinstance(self.picture, Plane):
@@ -358,98 +352,6 @@ class TeachView:
         if self.playing and not busy:
             self._with_vito(self._let_move)
 
-    def _compare(self) -> None:
-        """Let every method personalise the same patient."""
-        now = self.game
-        if now is None:
-            return
-        name, most = self.model.value, self.lesson.max_runs
-        start = now.moves[0].x
-        jobs = {
-            "Vito": partial(_vito, name, now.patient, start, most),
-            "Vito, from its own start": partial(_vito, name, now.patient, None, most),
-        }
-        jobs |= {
-            m: partial(game.reference, m, now.problem, now.patient, start, most)
-            for m in game.methods(now.problem)
-        }
-        for who, job in jobs.items():
-            self._scores[who] = {"who": who, "solved": "…"}
-            self.worker.submit(
-                job,
-                done=partial(self._scored, now, who),
-                failed=partial(self._not_scored, now, who),
-                key=f"teach-score {who}",
-            )
-        self._show_scores()
-
-    def _scored(self, now: game.Game, who: str, fit: Any) -> None:
-        """A method has ended."""
-        if now is self.game:
-            self._scores[who] = game.score(who, fit, now.problem)
-            self._show_scores()
-
-    def _not_scored(self, now: game.Game, who: str, why: str) -> None:
-        """A method has failed."""
-        if now is self.game:
-            self._scores[who] = {"who": who, "solved": why}
-            self._show_scores()
-
-    def _show_scores(self) -> None:
-        """Show the scoreboard, the best first."""
-        if self.game is None:
-            return
-        rows = sorted(self._scores.values(), key=_rank)
-        table = pd.DataFrame([game.own_score(self.game), *rows])
-        note = (
-            f" Methods may take {self.lesson.max_runs} forward runs and start where you started."
-            if self._scores
-            else " Press the button to let Vito and the reference methods play."
-        )
-        self.scoreboard.object = safe.table_html(table, caption=f"You first.{note}")
-
-
-def _rank(score: dict[str, Any]) -> tuple[bool, float]:
-    """Order of the scoreboard: solved in few runs first."""
-    return score["solved"] != "yes", float(score.get("runs", np.inf))
-
 
 def _nothing() -> None:
     """Take the place of work that is not wanted any more."""
-
-
-def _open(name: str, who: str) -> Opened:
-    """Everything that a new game needs; in a worker."""
-    patient = lessons.patients_of(name)[who]
-    now = game.Game(lessons.problem_of(name), patient)
-    known = answers.background(now.problem, patient)
-    move, y = now.begin()
-    try:
-        answer = answers.simulate(now.problem, move.x, patient)
-    except ValueError:  # no answer there
-        answer = {}
-    return Opened(now, known, lessons.hope(name, patient), move, y, answer)
-
-
-def _vito(name: str, patient: Any, start: Any, max_runs: int) -> Any:
-    """Personalise by Vito, from a start or from its own; in a worker."""
-    vito = lessons.agent(name, patient.name)
-    if start is None:
-        return vito.personalize(patient, max_runs=max_runs, seed=lessons.SEED)
-    starts = np.array(start)[np.newaxis]
-    return vito.personalize_from(patient, starts, max_runs=max_runs, seed=lessons.SEED)[0]
-
-
-def status_html(now: game.Game) -> str:
-    """How the game stands, in a sentence; HTML."""
-    yours = sum(move.who == game.YOU for move in now.moves)
-    runs = f"{now.n_runs} forward run{'' if now.n_runs == 1 else 's'}"
-    runs += f" ({yours} by you, {now.n_runs - yours} by Vito)" if yours < now.n_runs else ""
-    if now.solved_at is not None:
-        words = f"Solved in {now.solved_at} forward runs! So far {runs}."
-    else:
-        words = f"{runs}; the best so far has a worst misfit of {now.worst:.2f} tolerances."
-    here = f"Run {now.at + 1}, {now.here.who}: {now.here.words}."
-    return safe.fill(
-        "<div aria-live='polite'><h2>{words}</h2><div>{here}</div></div>", words=words, here=here
-    )

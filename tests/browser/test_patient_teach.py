@@ -111,14 +111,19 @@ def test_the_list_leads_to_a_patient(url, quick_store, new_page):
     wait_drawn(page, 5)
 
 
-@pytest.mark.parametrize("study", ["rosenbrock-grid", "wbc-convergence", "ep-personalization"])
-def test_the_page_fits_a_phone(url, quick_store, new_page, study):
+def test_the_page_fits_a_phone(url, quick_store, new_page):
     """At 390 px in the dark; every model has its picture."""
-    run = run_of(quick_store, study)
+    run = run_of(quick_store, "rosenbrock-grid")
     page = new_page(f"{url}?page=patient&runs={run}", width=390, dark=True)
-    page.get_by_text("Model against measurements").wait_for()
-    wait_drawn(page, 5)
-    assert fits_the_screen(page)
+    for study in ("rosenbrock-grid", "wbc-convergence", "ep-personalization"):
+        run = run_of(quick_store, study)
+        label = page.locator("option", has_text=study).first.inner_text()
+        page.get_by_label("Run", exact=True).select_option(label=label)
+        name = names(quick_store, study)[0]
+        page.get_by_text(re.compile(f"{name} by vito")).wait_for()
+        page.get_by_text("Model against measurements").wait_for()
+        wait_drawn(page, 5)
+        assert fits_the_screen(page), study
 
 
 # --- Teach ----------------------------------------------------------------------------------------
@@ -159,10 +164,16 @@ def test_models_and_keyboard(url, new_page):
     page.get_by_text("Run 2, you: x₁ +10 steps.").wait_for()
 
 
-@pytest.mark.parametrize("model", ["rosenbrock", "circulation-6p", "electrophysiology-bem"])
-def test_the_game_fits_a_phone(url, new_page, model):
-    """At 390 px in the dark; the charts are drawn at their width."""
-    page = new_page(f"{url}?page=teach&model={model}", width=390, dark=True)
-    page.get_by_text("1 forward run;").wait_for(timeout=60_000)
-    wait_drawn(page, 3)
-    assert fits_the_screen(page)
+def test_the_game_fits_a_phone(url, new_page):
+    """At 390 px in the dark; the charts of every model are drawn at their width."""
+    page = new_page(f"{url}?page=teach&model=rosenbrock", width=390, dark=True)
+    for title, parameter in (
+        ("Rosenbrock function", "x₂"),
+        ("Circulation, 6 parameters", "Time to maximum elastance"),
+        ("Electrophysiology", "RV endocardial speed"),
+    ):
+        page.get_by_label("Model").select_option(label=title)
+        page.get_by_text(parameter, exact=True).wait_for(timeout=60_000)
+        page.get_by_text("1 forward run;").wait_for()
+        wait_drawn(page, 3)
+        assert fits_the_screen(page), title

@@ -1,0 +1,173 @@
+"""Charts of one stored personalisation, built once for a problem."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import panel as pn
+
+from . import answers, safe
+from .charts import (
+    AnyProblem,
+    History,
+    MisfitBars,
+    MisfitHistory,
+    Pick,
+    in_one_message,
+    numbers,
+    parameter_histories,
+)
+from .film import Film
+from .pictures import Plane, picture, row
+from .worker import Worker
+
+AROUND = 3  # sentences shown before and after the selected run
+TABLE_CSS = """
+.tabulator, .tabulator-row, .tabulator-row.tabulator-row-even, .tabulator-footer,
+.tabulator .tabulator-header, .tabulator .tabulator-header .tabulator-col {
+  background-color: var(--paper) !important; color: var(--ink) !important;
+  border-color: var(--line) !important; }
+.tabulator-row:hover { background-color: var(--sheet) !important; }
+.tabulator-row.tabulator-selected { background-color: var(--sheet) !important;
+  box-shadow: inset 3px 0 0 var(--accent); }
+.tabulator-row .tabulator-cell { border-color: var(--line) !important; }
+.tabulator .tabulator-footer .tabulator-page { background: var(--paper) !important;
+  color: var(--ink) !important; border: 1px solid var(--line); }
+"""
+
+
+class Screen:
+    """What is shown of one personalisation at one of its runs.
+
+    Parameters
+    ----------
+    problem : Problem or ProblemRecord
+    pick : callable
+        Called with a run, from 1, that was clicked in a chart.
+    worker : Worker
+        Runs the model.
+    """
+
+    def __init__(self, problem: AnyProblem, pick: Pick, worker: Worker) -> None:
+        self.worker = worker
+        self._film: Film | None = None
+        self.told, self.run_tables = safe.html(""), safe.html("")
+        self.states, self.note = safe.html(""), safe.html("")
+        self.bars, self.misfits = MisfitBars(problem), MisfitHistory(problem, pick)
+        self.parameters = parameter_histories(problem, pick)
+        self.state = History(
+            ["state"], "States; 0 is success", "state number", pick=pick, kind="step", height=200
+        )
+        self.picture = picture(problem)
+        self.table = pn.Column(sizing_mode="stretch_width", margin=0)
+        self.panel = pn.Column(
+            self.told,
+            safe.html("<h3>The selected run</h3>"),
+            row(self.bars.pane, self.misfits.pane),
+            self.run_tables,
+            safe.html("<h3>Model against measurements, at the selected run</h3>"),
+            self.note,
+            *([self.picture.pane] if self.picture else []),
+            safe.html("<h3>Parameters and states</h3>"),
+            row(*(history.pane for history in self.parameters), self.state.pane),
+            self.states,
+            safe.html("<h3>All forward runs of this fit</h3>"),
+            self.table,
+            sizing_mode="stretch_width",
+            margin=0,
+        )
+
+    @in_one_message
+    def show(self, film: Film) -> None:
+        """Show another personalisation; `at` says at which run."""
+        self._film = film
+        self.misfits.show(film.c, film.restarts)
+        for k, history in enumerate(self.parameters):
+            history.show(film.x[:, [k]], film.restarts)
+        self.state.pane.visible = film.has_states
+        if film.has_states:
+            self.state.show(film.state[:, None], film.restarts)
+        self.states.object = (
+            safe.fill("<p>Sequence of states (⟲ restart): {words}</p>", words=film.states)
+            if film.has_states and film.states
+            else ""
+        )
+        self.note.object = safe.note_html("info", film.note) if film.note else ""
+        self.table.objects = [_table(film.table)]
+        if self.picture is None:
+            return
+        self.picture.pane.visible = film.runs_again
+        self.picture.patient(film.patient, {})
+        if isinstance(self.picture, Plane):
+            self.picture.walked(film.x, film.restarts)
+        if film.runs_again:
+            self.worker.submit(
+                answers.background,
+                film.problem,
+                film.patient,
+                done=lambda known: self._known(film, known),
+                failed=lambda why: self._not_known(film, why),
+                key="patient-background",
+            )
+
+    @in_one_message
+    def at(self, k: int) -> None:
+        """Show a run, from 0."""
+        film = self._film
+        assert film is not None
+        for history in (self.misfits, self.state, *self.parameters):
+            history.at(k + 1)
+        self.bars.show(film.c[k])
+        self.told.object = film.told_html(k, AROUND)
+        tables = numbers(film.problem, film.x[k], film.y[k], film.z, film.c[k])
+        captions = (f"Parameters of run {k + 1}", f"Outputs of run {k + 1}")
+        self.run_tables.object = '<div class="row">{}{}</div>'.format(
+            *(safe.table_html(t, caption=c) for t, c in zip(tables, captions, strict=True))
+        )
+        if self.picture is not None and film.runs_again:
+            self.worker.submit(
+                answers.simulate,
+                film.problem,
+                film.x[k],
+                film.patient,
+                done=lambda answer: self._answered(film, k, answer),
+                failed=lambda why: self._answered(film, k, {}),
+                key="patient-answer",
+            )
+
+    @in_one_message
+    def _known(self, film: Film, known: answers.Answer) -> None:
+        """Show what is known of the patient."""
+        if film is self._film and self.picture is not None:
+            self.picture.patient(film.patient, known)
+
+    def _not_known(self, film: Film, why: str) -> None:
+        """Say why the model cannot be run."""
+        if film is self._film and self.picture is not None:
+            self.picture.pane.visible = False
+            words = f"The model cannot be run for this patient: {why}"
+            self.note.object = safe.note_html("info", words)
+
+    @in_one_message
+    def _answered(self, film: Film, k: int, answer: answers.Answer) -> None:
+        """Show what the model answers at a run."""
+        if film is self._film and self.picture is not None:
+            self.picture.show(answer, film.c[k])
+
+
+def _table(runs: Any) -> Any:
+    """Table of all runs; made anew, as its columns differ from fit to fit."""
+    fields = [f"c{k}" for k in range(runs.shape[1])]
+    titles = {f: safe.text(name, 60) for f, name in zip(fields, runs.columns, strict=True)}
+    return pn.widgets.Tabulator(
+        runs.set_axis(fields, axis=1),
+        titles=titles,
+        show_index=False,
+        disabled=True,
+        layout="fit_data",
+        pagination="local",
+        page_size=15,
+        sizing_mode="stretch_width",
+        stylesheets=[TABLE_CSS],
+        margin=0,
+    )
