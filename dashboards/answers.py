@@ -11,9 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vitolab.problem import Patient, Problem
-from vitolab.records import ProblemRecord
 
-AnyProblem = Problem | ProblemRecord
+from .problems import AnyProblem
+
 Answer = dict[str, NDArray[Any]]
 MAP_POINTS = 121
 MAP_LIMIT = 6.0  # half width of the map of a function, beyond its domain of ±5
@@ -49,7 +49,7 @@ def current(record: AnyProblem) -> Problem | None:
     return None
 
 
-def patient_of(row: Mapping[str, Any]) -> Patient:
+def patient_of(row: Mapping[Any, Any]) -> Patient:
     """The patient of a row of the stored table of patients.
 
     Raises

@@ -18,12 +18,12 @@ from bokeh.models import BoxAnnotation, ColumnDataSource, Legend, LegendItem, Ra
 from bokeh.plotting import figure
 from panel.io import unlocked
 
-from vitolab.problem import Objective, Parameter, Problem
-from vitolab.records import ObjectiveRecord, ParameterRecord, ProblemRecord
+from vitolab.problem import Objective, Parameter
+from vitolab.records import ObjectiveRecord, ParameterRecord
 
 from . import safe
+from .problems import AnyProblem
 
-AnyProblem = Problem | ProblemRecord
 Pick = Callable[[int], None]
 
 #: Decorates what changes figures. Panel queues what it sends; a bare change of a Bokeh model would
@@ -265,7 +265,9 @@ class MisfitBars:
         self.figure.ygrid.visible = False
         band = {"fill_color": GREEN, "fill_alpha": 0.18, "line_alpha": 0.0}
         self.figure.add_layout(BoxAnnotation(left=-1.0, right=1.0, **band))
-        empty = {name: [] for name in ("y", "c", "color", "words", "up", "left")}
+        empty: dict[str, list[Any]] = {
+            name: [] for name in ("y", "c", "color", "words", "up", "left")
+        }
         self.source = ColumnDataSource(empty)
         self.figure.hbar(y="y", right="c", left=0.0, height=0.42, color="color", source=self.source)
         self.figure.text(

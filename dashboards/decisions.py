@@ -11,11 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vitolab.mdp import Policy
-from vitolab.problem import Problem
-from vitolab.records import ProblemRecord
 from vitolab.states import StateSpace
 
-AnyProblem = Problem | ProblemRecord
+from .problems import AnyProblem
 
 
 @dataclass(frozen=True)

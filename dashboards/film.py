@@ -87,7 +87,7 @@ class Film:
 
     problem: ProblemRecord
     patient: Patient
-    outcome: Mapping[str, Any]
+    outcome: Mapping[Any, Any]
     traced: bool
     x: Any
     y: Any

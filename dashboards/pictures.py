@@ -13,7 +13,8 @@ from bokeh.palettes import Greys256, Viridis256
 from vitolab.problem import Patient
 
 from . import answers
-from .charts import GREEN, ORANGE, AnyProblem, chart, legend, look, pane
+from .charts import GREEN, ORANGE, chart, legend, look, pane
+from .problems import AnyProblem
 
 BLUE = "#0072B2"
 # objectives that are levels of a curve
@@ -72,7 +73,7 @@ class Beat:
 
     def patient(self, patient: Patient, known: answers.Answer) -> None:
         """Show another patient."""
-        empty = {name: [] for name in self.measured.data}
+        empty: dict[str, Any] = {name: [] for name in self.measured.data}
         names = tuple(empty)
         found = {name: known[name] for name in names} if "time" in known else empty
         self.measured.data = found | {"time": 1e3 * np.asarray(found["time"], dtype=float)}
@@ -292,9 +293,13 @@ Picture = Beat | Electric | Plane
 
 def picture(problem: AnyProblem) -> Picture | None:
     """Picture of a built-in model; None if there is none."""
-    kinds = {"circulation": Beat, "electrophysiology": Electric, "rosenbrock": Plane}
+    kinds: dict[str, type[Picture]] = {
+        "circulation": Beat,
+        "electrophysiology": Electric,
+        "rosenbrock": Plane,
+    }
     made = kinds.get(answers.kind(problem))
-    return None if made is None else made(problem)
+    return made(problem) if made else None
 
 
 def _wedges() -> dict[str, Any]:

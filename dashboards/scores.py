@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from . import answers, game, lessons, safe
+from .game import Game, Move
 from .worker import Worker
 
 
@@ -17,10 +18,10 @@ from .worker import Worker
 class Opened:
     """A new game, with its first run."""
 
-    game: game.Game
+    game: Game
     known: answers.Answer
     hope: str
-    move: game.Move
+    move: Move
     y: Any
     answer: answers.Answer
 

@@ -8,7 +8,6 @@ import panel as pn
 
 from . import answers, safe
 from .charts import (
-    AnyProblem,
     History,
     MisfitBars,
     MisfitHistory,
@@ -19,6 +18,7 @@ from .charts import (
 )
 from .film import Film
 from .pictures import Plane, picture, row
+from .problems import AnyProblem
 from .worker import Worker
 
 AROUND = 3  # sentences shown before and after the selected run

@@ -75,11 +75,14 @@ class TeachView:
         self.move.on_click(lambda _: self._with_vito(self._let_move))
         self.play.on_click(lambda _: self._toggle())
         self.back.on_click(lambda _: self._go(self.game.best if self.game else 0))
-        self.compare.on_click(
-            lambda _: self.game and self.scoreboard.compute(self.game, self.lesson)
-        )
+        self.compare.on_click(lambda _: self._compare())
         self.reveal.param.watch(lambda _: self._reveal(), "value")
         self.selection.watch(self._follow, "model", "patient")
+
+    def _compare(self) -> None:
+        """Let every method play the same game."""
+        if self.game is not None:
+            self.scoreboard.compute(self.game, self.lesson)
 
     def panel(self) -> Any:
         """The page."""
