@@ -6,8 +6,6 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import panel as pn
-
 from . import safe
 from .selection import Selection
 from .source import Entry, Source, fingerprint
@@ -51,7 +49,7 @@ class RunChoice:
 
     def __init__(self, selection: Selection, source: Source, studies: Sequence[str] = ()) -> None:
         self.selection, self.source, self.studies = selection, source, studies
-        self.widget = pn.widgets.Select(
+        self.widget = safe.select(
             label="Run", max_width=440, sizing_mode="stretch_width", margin=MARGIN
         )
         self._busy = False

@@ -9,16 +9,38 @@ import numpy as np
 import pandas as pd
 import panel as pn
 from bokeh.models import ColumnDataSource, HoverTool, TapTool
-from bokeh.models.widgets.tables import NumberFormatter
 
 from vitolab.records import ProblemRecord
 
 from . import safe
 from .charts import GREEN, ORANGE, chart, in_one_message, look, pane, unit
-from .screen import TABLE_CSS
+from .table import Table
 
 BASE = {"runs": "forward runs", "worst": "worst misfit [tolerances]", "solved": "solved [%]"}
 BLUE = "#0072B2"
+COLUMNS: list[dict[str, Any]] = [
+    {"field": "patient", "title": "patient"},
+    {
+        "field": "solved",
+        "title": "solved [%]",
+        "hint": "Share of the fits that were solved",
+        "digits": 0,
+    },
+    {"field": "runs", "title": "runs", "hint": "Forward runs, mean over the fits", "digits": 1},
+    {
+        "field": "worst",
+        "title": "worst misfit [tol.]",
+        "hint": "Largest misfit in tolerances, mean over the fits",
+        "digits": 2,
+    },
+    {
+        "field": "fits",
+        "title": "fits",
+        "hint": "Fits with the largest training size",
+        "digits": 0,
+        "below": 600,
+    },
+]
 
 
 class Cohort:
@@ -35,32 +57,12 @@ class Cohort:
         self._busy = False
         self._data = pd.DataFrame(columns=["patient", "solved", "runs", "worst", "fits"])
         self._chosen = ""
-        self.list = pn.widgets.Tabulator(
-            self._data,
-            titles={"solved": "solved [%]", "worst": "worst misfit [tol.]", "fits": "fits"},
-            header_tooltips={
-                "solved": "Share of the fits that were solved",
-                "runs": "Forward runs, mean over the fits",
-                "worst": "Largest misfit in tolerances, mean over the fits",
-                "fits": "Fits with the largest training size",
-            },
-            formatters={
-                "solved": NumberFormatter(format="0", nan_format="–"),
-                "runs": NumberFormatter(format="0.0", nan_format="–"),
-                "worst": NumberFormatter(format="0.00", nan_format="–"),
-            },
-            show_index=False,
-            disabled=True,
-            selectable=1,
-            layout="fit_columns",
-            height=380,
-            sizing_mode="stretch_width",
-            stylesheets=[TABLE_CSS],
-            margin=0,
+        self.list = Table(
+            COLUMNS, single=True, size=12, caption="All patients, to choose one", margin=0
         )
-        self.list.param.watch(self._listed, "selection")
-        self.x = pn.widgets.Select(label="Across", width=180)
-        self.y = pn.widgets.Select(label="Up", width=180)
+        self.list.param.watch(self._listed, "chosen")
+        self.x = safe.select(label="Across", width=180)
+        self.y = safe.select(label="Up", width=180)
         for widget, value in ((self.x, "runs"), (self.y, "worst")):
             widget.options, widget.value = {v: k for k, v in BASE.items()}, value
             widget.param.watch(lambda _: self._draw(), "value")
@@ -106,8 +108,7 @@ class Cohort:
                 keep = widget.value if widget.value in options.values() else default
                 widget.options = options
                 widget.value = keep
-            shown = data[["patient", "solved", "runs", "worst", "fits"]]
-            self.list.value = shown.assign(patient=[safe.plain(v, 64) for v in shown["patient"]])
+            self.list.show(_rows(data))
         finally:
             self._busy = False
         solved = int((data["solved"] >= 50).sum())
@@ -130,8 +131,7 @@ class Cohort:
         rows = np.flatnonzero((self._data["patient"] == patient).to_numpy())
         self._busy = True
         try:
-            if self.list.selection != rows.tolist():
-                self.list.selection = rows.tolist()
+            self.list.chosen = [str(row) for row in rows]
         finally:
             self._busy = False
         self.mark.data = {
@@ -159,7 +159,7 @@ class Cohort:
     def _listed(self, event: Any) -> None:
         """A row of the list was clicked."""
         if not self._busy and event.new:
-            self._picked(event.new[0])
+            self._picked(int(event.new[0]))
 
     def _tapped(self, attr: str, old: Any, new: Any) -> None:
         """A point of the scatter was clicked."""
@@ -170,3 +170,15 @@ class Cohort:
         """Tell which patient was clicked."""
         if row < len(self._data):
             self._pick(str(self._data["patient"].iloc[row]))
+
+
+def _rows(data: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows of the list, by their number."""
+    rows = []
+    for k, values in enumerate(data.to_dict("records")):
+        name = safe.plain(values["patient"], 64)
+        row: dict[str, Any] = {"key": str(k), "choice": True, "label": name, "patient": name}
+        for field in ("solved", "runs", "worst", "fits"):
+            row[field] = float(values[field]) if np.isfinite(values[field]) else None
+        rows.append(row)
+    return rows

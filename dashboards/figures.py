@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from bokeh.document import Document
 from bokeh.embed import json_item
-from bokeh.models import Axis, Grid, HoverTool, ImageURL
+from bokeh.models import Axis, FixedTicker, Grid, HoverTool, ImageURL, LogAxis, Scatter
 from bokeh.models.annotations import ColorBar, Legend, LegendItem
 
 from .gallery import Picture
@@ -27,6 +27,8 @@ _INK = {False: ("#1f2328", "#57606a", "#ffffff", "#d5dae0"), True: ("#e8eaed", "
 _INK[True] += ("#15181c", "#3a4148")
 _BLACK = {"#000000", "#222222", "#333333", "black"}
 _COLORS = ("line_color", "fill_color", "text_color", "hatch_color")
+#: Sizes that a logarithmic axis names by themselves.
+MOST_TICKS = 8
 _AXIS_CHARACTERS, _SHORT_LABEL = 44, 26
 
 
@@ -60,12 +62,15 @@ def draw(
     points = sum(_points(model) for model in models)
     step = -(-points // MOST_POINTS)
     shared = _shared(models)
+    # a title stands above a column of panels; on a page that is narrower it stands above each
+    titles = [model.title.text for model in models]
+    columns = figure._max_cols if isinstance(figure, hv.Layout) else 1
     pictures = []
     for position, model in enumerate(models):
         note = _thinned(model, step) if step > 1 else ""
         if position < len(hover):
             _hover(model, hover[position])
-        title, model.title.text = model.title.text, ""
+        title, model.title.text = titles[position] or titles[position % columns], ""
         width = int(model.frame_width or 400) + 130
         _fit(model)
         _color(model, dark)
@@ -206,9 +211,24 @@ def _fit(model: Any) -> None:
         axis.major_label_overrides = {k: str(v).split("\n")[0] for k, v in labels.items()}
         if isinstance(axis.major_label_orientation, int | float) and axis in model.below:
             height += 6 * max((len(str(v)) for v in labels.values()), default=0)
+    for axis in _parts(model, LogAxis):
+        if axis in model.below:
+            _tick_sizes(model, axis)
     for bar in _parts(model, ColorBar):
         bar.width, bar.title_text_font_size, bar.major_label_text_font_size = 12, "11px", "10px"
     model.sizing_mode, model.height = "stretch_width", height
+
+
+def _tick_sizes(model: Any, axis: LogAxis) -> None:
+    """Mark the sizes themselves on a logarithmic axis, where they are few."""
+    places: set[float] = set()
+    for renderer, _ in _sources(model):
+        if isinstance(renderer.glyph, Scatter) and isinstance(renderer.glyph.x, str):
+            places |= {float(v) for v in renderer.data_source.data[renderer.glyph.x]}
+    ticks = sorted(value for value in places if np.isfinite(value))
+    if 0 < len(ticks) <= MOST_TICKS:
+        axis.ticker = FixedTicker(ticks=ticks)
+        axis.major_label_overrides = {value: f"{value:,.0f}" for value in ticks}
 
 
 def _named_once(items: Sequence[LegendItem]) -> list[LegendItem]:

@@ -75,7 +75,7 @@ class Film:
     sentences : list of str
     states : str
         Sequence of states in words; empty for methods without states.
-    table : DataFrame
+    events : list of str
         The runs for reading.
     runs_again : bool
         Whether the model can be run for this patient here.
@@ -96,7 +96,7 @@ class Film:
     state: Any
     sentences: list[str]
     states: str
-    table: pd.DataFrame
+    events: list[str]
     runs_again: bool
     note: str
     explained: bool
@@ -187,7 +187,7 @@ def film(stored: Stored, setup: str, patient: str, method: str, key: Key) -> Fil
         state=trace["state"].to_numpy(int),
         sentences=told,
         states=state_words(trace),
-        table=_table(problem, trace, x, c, told),
+        events=trace["event"].astype(str).tolist(),
         runs_again=runs_again,
         note=note,
         explained=known is not None and traced,
@@ -237,21 +237,6 @@ def _model(problem: ProblemRecord, patient: Patient) -> tuple[bool, str]:
             "from the stored numbers."
         )
     return True, ""
-
-
-def _table(
-    problem: ProblemRecord, trace: pd.DataFrame, x: Any, c: Any, told: list[str]
-) -> pd.DataFrame:
-    """The runs for reading."""
-    made = pd.DataFrame({"run": np.arange(1, len(trace) + 1), "event": trace["event"].to_numpy()})
-    if (trace["state"] >= 0).any():
-        made["state"] = trace["state"].to_numpy()
-    for k, parameter in enumerate(problem.parameters):
-        made[parameter.name] = x[:, k]
-    for k, objective in enumerate(problem.objectives):
-        made[f"{objective.name} / tolerance"] = c[:, k] / objective.tolerance
-    made["what"] = [words.partition(": ")[2].partition(", because")[0].strip(".") for words in told]
-    return made
 
 
 def worst_misfit(table: pd.DataFrame, problem: ProblemRecord) -> pd.Series:

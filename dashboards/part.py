@@ -50,7 +50,6 @@ def spoken(sentence: str) -> str:
 #: Tables of many rows and columns scroll within themselves, words stay whole.
 TABLES_CSS = """
 .scroll { max-height: 24em; overflow: auto; }
-table.plain th, table.plain td { overflow-wrap: break-word; }
 table.plain th { position: sticky; top: 0; background: var(--paper); }
 details { margin: 4px 0; }
 summary { cursor: pointer; }

@@ -64,7 +64,15 @@ class Beat:
             band = made.scatter(
                 [np.nan], [np.nan], marker="square", color=GREEN, alpha=0.4, size=12
             )
-            legend(made, {"model": [line], "measured": [points], "measured ± tolerance": [band]}, 3)
+            legend(
+                made,
+                {
+                    "model": [line],
+                    "measured": [points],
+                    "measured ± tolerance (green: met)": [band],
+                },
+                3,
+            )
             figures.append(pane(made))
         loop = chart("Pressure-volume loop", "LV volume [mL]", "LV pressure [mmHg]", height=280)
         line = loop.line("lv_volume", "lv_pressure", source=self.model, color=BLUE, line_width=2.2)

@@ -23,8 +23,8 @@ _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u206
 
 #: Looks of what is made here; a style of the page does not reach into a pane.
 CSS = Path(__file__).with_name("markup.css").read_text(encoding="utf-8")
-#: Arrow of a Select that can be seen in the dark.
-SELECT = """select.bk-input {
+# arrow of a select that can be seen in the dark
+_SELECT = """select.bk-input {
   background-image: linear-gradient(45deg, transparent 50%, currentColor 50%),
     linear-gradient(135deg, currentColor 50%, transparent 50%) !important;
   background-position: right 15px center, right 10px center !important;
@@ -69,6 +69,11 @@ def _pane(markup: str, css: Iterable[str] = ()) -> pn.pane.HTML:
     return pn.pane.HTML(
         markup, css_classes=list(css), stylesheets=[CSS], sizing_mode="stretch_width", margin=0
     )
+
+
+def select(**options: Any) -> pn.widgets.Select:
+    """Widget to select one of some options; they are text by themselves."""
+    return pn.widgets.Select(stylesheets=[_SELECT], **options)
 
 
 def note(kind: Kind, sentence: Any, command: str = "") -> pn.pane.HTML:

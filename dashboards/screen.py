@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
 import panel as pn
 
 from . import answers, safe
@@ -19,21 +21,10 @@ from .charts import (
 from .film import Film
 from .pictures import Plane, picture, row
 from .problems import AnyProblem
+from .table import Table
 from .worker import Worker
 
 AROUND = 3  # sentences shown before and after the selected run
-TABLE_CSS = """
-.tabulator, .tabulator-row, .tabulator-row.tabulator-row-even, .tabulator-footer,
-.tabulator .tabulator-header, .tabulator .tabulator-header .tabulator-col {
-  background-color: var(--paper) !important; color: var(--ink) !important;
-  border-color: var(--line) !important; }
-.tabulator-row:hover { background-color: var(--sheet) !important; }
-.tabulator-row.tabulator-selected { background-color: var(--sheet) !important;
-  box-shadow: inset 3px 0 0 var(--accent); }
-.tabulator-row .tabulator-cell { border-color: var(--line) !important; }
-.tabulator .tabulator-footer .tabulator-page { background: var(--paper) !important;
-  color: var(--ink) !important; border: 1px solid var(--line); }
-"""
 
 
 class Screen:
@@ -49,7 +40,8 @@ class Screen:
     """
 
     def __init__(self, problem: AnyProblem, pick: Pick, worker: Worker) -> None:
-        self.worker = worker
+        self.worker, self._pick = worker, pick
+        self._at = -1
         self._film: Film | None = None
         self.told, self.run_tables = safe.html(""), safe.html("")
         self.states, self.note = safe.html(""), safe.html("")
@@ -59,7 +51,10 @@ class Screen:
             ["state"], "States; 0 is success", "state number", pick=pick, kind="step", height=200
         )
         self.picture = picture(problem)
-        self.table = pn.Column(sizing_mode="stretch_width", margin=0)
+        self.table = Table(
+            _columns(problem), single=True, size=15, caption="All forward runs, to choose one"
+        )
+        self.table.param.watch(self._listed, "chosen")
         self.panel = pn.Column(
             self.told,
             safe.html("<h3>The selected run</h3>"),
@@ -93,7 +88,7 @@ class Screen:
             else ""
         )
         self.note.object = safe.note_html("info", film.note) if film.note else ""
-        self.table.objects = [_table(film.table)]
+        self.table.show(_rows(film))
         if self.picture is None:
             return
         self.picture.pane.visible = film.runs_again
@@ -117,6 +112,10 @@ class Screen:
         assert film is not None
         for history in (self.misfits, self.state, *self.parameters):
             history.at(k + 1)
+        self._at = k
+        self.table.chosen = [str(k + 1)]
+        if not self.table.order:
+            self.table.page = k // self.table.size
         self.bars.show(film.c[k])
         self.told.object = film.told_html(k, AROUND)
         tables = numbers(film.problem, film.x[k], film.y[k], film.z, film.c[k])
@@ -134,6 +133,11 @@ class Screen:
                 failed=lambda why: self._answered(film, k, {}),
                 key="patient-answer",
             )
+
+    def _listed(self, event: Any) -> None:
+        """A row of the table was chosen."""
+        if event.new and event.new != [str(self._at + 1)]:
+            self._pick(int(event.new[0]))
 
     @in_one_message
     def _known(self, film: Film, known: answers.Answer) -> None:
@@ -155,19 +159,42 @@ class Screen:
             self.picture.show(answer, film.c[k])
 
 
-def _table(runs: Any) -> Any:
-    """Table of all runs; made anew, as its columns differ from fit to fit."""
-    fields = [f"c{k}" for k in range(runs.shape[1])]
-    titles = {f: safe.text(name, 60) for f, name in zip(fields, runs.columns, strict=True)}
-    return pn.widgets.Tabulator(
-        runs.set_axis(fields, axis=1),
-        titles=titles,
-        show_index=False,
-        disabled=True,
-        layout="fit_data",
-        pagination="local",
-        page_size=15,
-        sizing_mode="stretch_width",
-        stylesheets=[TABLE_CSS],
-        margin=0,
-    )
+def _columns(problem: AnyProblem) -> list[dict[str, Any]]:
+    """Columns of the table of all runs."""
+    short = [
+        (f"x{k}", p.name, max(0, math.ceil(-math.log10(p.step))))
+        for k, p in enumerate(problem.parameters)
+    ]
+    short += [(f"c{k}", f"{o.name} [tol.]", 2) for k, o in enumerate(problem.objectives)]
+    return [
+        {"field": "run", "title": "run", "digits": 0},
+        {"field": "event", "title": "event", "keep": True},
+        {"field": "state", "title": "state", "digits": 0},
+        *(
+            {"field": field, "title": safe.plain(name, 60), "digits": digits}
+            for field, name, digits in short
+        ),
+        {"field": "what", "title": "what", "keep": True},
+    ]
+
+
+def _rows(film: Film) -> list[dict[str, Any]]:
+    """Rows of the table of all runs."""
+    c = film.c / np.array([o.tolerance for o in film.problem.objectives])
+    rows = []
+    for k, words in enumerate(film.sentences):
+        values = {f"x{i}": value for i, value in enumerate(film.x[k])}
+        values |= {f"c{i}": value for i, value in enumerate(c[k])}
+        rows.append(
+            {
+                "key": str(k + 1),
+                "choice": True,
+                "label": f"run {k + 1}",
+                "run": k + 1,
+                "event": safe.plain(film.events[k], 20),
+                "state": int(film.state[k]) if film.state[k] >= 0 else None,
+                "what": safe.plain(words.partition(": ")[2].partition(", because")[0].strip(".")),
+            }
+            | {name: float(value) if np.isfinite(value) else None for name, value in values.items()}
+        )
+    return rows

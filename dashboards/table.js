@@ -17,7 +17,7 @@ function make(name, parent, properties = {}) {
 
 export function render({model}) {
   const root = document.createElement('div')
-  const table = make('table', root)
+  const table = make('table', make('div', root, {className: 'scroll'}))
   make('caption', table, {textContent: model.caption})
   const head = make('tr', make('thead', table))
   const body = make('tbody', table)

@@ -39,11 +39,11 @@ class PatientView:
         self._built: Any = None  # run and setup that the charts are built for
         self._stale = True
         self._busy = False
-        self.run = pn.widgets.Select(label="Run", width=260)
-        self.setup = pn.widgets.Select(label="Setup", width=150)
-        self.patient = pn.widgets.Select(label="Patient", width=120)
-        self.method = pn.widgets.Select(label="Method", width=200)
-        self.fit = pn.widgets.Select(label="Fit", width=290)
+        self.run = safe.select(label="Run", width=260)
+        self.setup = safe.select(label="Setup", width=150)
+        self.patient = safe.select(label="Patient", width=120)
+        self.method = safe.select(label="Method", width=200)
+        self.fit = safe.select(label="Fit", width=290)
         self.before = pn.widgets.Button(label="◀ previous", width=90)
         self.after = pn.widgets.Button(label="next ▶", width=90)
         self.player = pn.widgets.Player(

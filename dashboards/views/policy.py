@@ -44,7 +44,7 @@ class PolicyView:
         self.choice = RunChoice(selection, source, STUDIES)
 
         def select(label: str, width: int, **options: Any) -> Any:
-            return pn.widgets.Select(label=label, width=width, margin=MARGIN, **options)
+            return safe.select(label=label, width=width, margin=MARGIN, **options)
 
         self.setup = select("Setup", 170, options=[])
         self.across = select("Across", 200, options={})

@@ -42,7 +42,7 @@ class ResultsView:
         self._shown = 0  # number of runs
         self._busy = False
         self.choice = RunChoice(selection, source)
-        self.add = pn.widgets.Select(
+        self.add = safe.select(
             label="Compare with",
             max_width=440,
             sizing_mode="stretch_width",
@@ -52,7 +52,7 @@ class ResultsView:
         self.alone = pn.widgets.Button(
             label="This run only", width=120, visible=False, margin=MARGIN
         )
-        self.repeat = pn.widgets.Select(
+        self.repeat = safe.select(
             label="Repeat", width=90, options={"1": 0}, visible=False, margin=MARGIN
         )
         self.sections = pn.widgets.RadioButtonGroup(

@@ -37,10 +37,8 @@ class RunsView:
         self.search = pn.widgets.TextInput(
             label="Search", placeholder="study, status, parameter …", width=220
         )
-        self.study = pn.widgets.Select(
-            label="Study", options={"all studies": ALL}, width=190, stylesheets=[safe.SELECT]
-        )
-        self.status = pn.widgets.Select(label="Status", width=150, stylesheets=[safe.SELECT])
+        self.study = safe.select(label="Study", options={"all studies": ALL}, width=190)
+        self.status = safe.select(label="Status", width=150)
         self.status.options = {"any status": ALL} | {v: k for k, v in STATUS.items()}
         self.clear = pn.widgets.Button(label="Clear filters", width=110)
         self.table = Table(COLUMNS, most=MOST, caption="Runs, newest first", margin=(8, 0))

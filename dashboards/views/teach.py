@@ -47,10 +47,10 @@ class TeachView:
         self._busy = False
         self._stale = False
         self._clock: Any = None
-        self.model = pn.widgets.Select(
+        self.model = safe.select(
             label="Model", options={v.title: k for k, v in lessons.LESSONS.items()}, width=220
         )
-        self.patient = pn.widgets.Select(label="Patient", width=120)
+        self.patient = safe.select(label="Patient", width=120)
         self.again = pn.widgets.Button(label="New game", width=110)
         self.ask = pn.widgets.Button(label="Ask Vito", color="primary", width=110)
         self.move = pn.widgets.Button(label="Let Vito move", width=130)

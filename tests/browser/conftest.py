@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -25,6 +26,17 @@ STUDIES = {
     "ep-personalization": {"n_patients": 4, "n_samples": 100, "n_starts": 2},
 }
 _CODE = "import sys; from vitolab.dashboard import serve; serve(sys.argv[1], port=int(sys.argv[2]))"
+
+
+_STUDY = """
+import json, pathlib, sys
+from vitolab import studies
+name, overrides, results = sys.argv[1:]
+info = studies.run(
+    studies.find_study(name), "quick", json.loads(overrides), results=pathlib.Path(results)
+)
+sys.exit(info.reason if info.status != "complete" else 0)
+"""
 
 
 class Server:
@@ -181,13 +193,20 @@ def serve_store():
 
 @pytest.fixture(scope="session")
 def quick_store(tmp_path_factory) -> Path:
-    """Results of real studies of the three models, reduced."""
-    from vitolab import studies
-
+    """Results of real studies of the three models, reduced; they run beside each other."""
     root = tmp_path_factory.mktemp("results")
-    for name, overrides in STUDIES.items():
-        info = studies.run(studies.find_study(name), "quick", overrides, results=root)
-        assert info.status == "complete", info.reason
+    running = {
+        name: subprocess.Popen(
+            [sys.executable, "-c", _STUDY, name, json.dumps(overrides), str(root)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for name, overrides in STUDIES.items()
+    }
+    for name, process in running.items():
+        said, _ = process.communicate()
+        assert process.returncode == 0, f"{name}: {said}"
     return root
 
 

@@ -19,7 +19,7 @@ def url(quick_store, serve_store) -> str:
 
 def run_of(quick_store, study: str) -> str:
     """Identifier of the stored run of a study."""
-    return next(path.name for path in (quick_store / study).iterdir() if path.is_dir())
+    return next(path.parent.name for path in (quick_store / study).glob("*/patients.parquet"))
 
 
 def names(quick_store, study: str) -> list[str]:
@@ -103,7 +103,7 @@ def test_the_list_leads_to_a_patient(url, quick_store, new_page):
     run = run_of(quick_store, "ep-personalization")
     page = new_page(f"{url}?page=patient&runs={run}&setup=bem")
     page.get_by_text(re.compile("All patients: bem")).wait_for()
-    cell = page.locator('.tabulator-row [tabulator-field="patient"]').nth(2)
+    cell = page.locator("tbody td.c-patient:visible").nth(2)
     name = cell.inner_text().strip()
     cell.click()
     wait_address(page, f"patient={name}")
