@@ -78,7 +78,7 @@ def draw(
             change(model)
         item = json_item(model)
         item["doc"].pop("defs", None)  # of the dashboard's own components, which it knows
-        pictures.append(Picture(title, model, json.dumps(item), width, note, shared))
+        pictures.append(Picture(title, model, json.dumps(item), width, note, shared, columns))
     return tuple(pictures)
 
 

@@ -18,10 +18,11 @@ from .selection import Selection
 from .source import Source, shared
 from .worker import Worker
 
-pn.extension("tabulator", sizing_mode="stretch_width", design="native")
+pn.extension(sizing_mode="stretch_width", design="native")
 
 TITLES = {"runs": "Runs", "results": "Results", "policy": "Policy", "patient": "Patient"}
 TITLES |= {"teach": "Teach"}
+SYNTHETIC = "patients of the studies are synthetic"
 POLL = 100  # ms between two looks for finished work
 REFRESH = 2.0  # s between two listings of the store
 STALE = 15.0  # s without a listing, after which the page says so
@@ -138,9 +139,10 @@ class Frame:
         when = datetime.fromtimestamp(source.listed, UTC) if source.listed else None
         self.header.object = safe.fill(
             '<div class="row"><span class="path">{path}</span><span>{runs}</span>'
-            '<span class="faint">{updated}</span></div>',
+            '<span class="faint">{updated}</span><span class="faint">{patients}</span></div>',
             path=source.results,
             runs=f"{n} run{'' if n == 1 else 's'}{f', {running} running' if running else ''}",
+            patients=SYNTHETIC,
             updated=f"updated {when:%H:%M:%S} UTC" if when else "not read as yet",
         )
         if source.problem or time.time() - source.listed > STALE:

@@ -31,6 +31,8 @@ class Picture:
         What was left out of it; empty if nothing.
     key : tuple of (str, str)
         Labels and colours that all panels of the figure share.
+    columns : int
+        Panels beside each other, where the page is wide enough.
     """
 
     title: str
@@ -39,6 +41,7 @@ class Picture:
     width: int
     note: str = ""
     key: tuple[tuple[str, str], ...] = ()
+    columns: int = 1
 
 
 class Drawing(JSComponent):
@@ -125,8 +128,9 @@ def _nothing() -> None:
 
 def _put(picture: Picture, place: int, into: pn.Column) -> None:
     """Show a picture at its place, which stays where there was one: the page does not jump."""
-    styles = {"flex": "1 1 310px", "max-width": f"{picture.width}px", "min-width": "0"}
-    styles |= {"overflow": "hidden"}
+    share = 100 // picture.columns - 4
+    styles = {"flex": f"1 1 max(310px, {share}%)", "max-width": f"{picture.width}px"}
+    styles |= {"min-width": "0", "overflow": "hidden"}
     if place < len(into):
         column: Any = into[place]
         column[0].object, column[1].height = title_of(picture), picture.model.height

@@ -135,6 +135,12 @@ def make_file(
 def _facts(entry: Entry) -> dict[str, str]:
     """What was run, for colleagues."""
     info = entry.info
-    facts = {"study": info.study, "status": info.status, "started [UTC]": info.started}
+    patients = "of a user" if info.study == "personalize" else "synthetic"
+    facts = {
+        "study": info.study,
+        "patients": patients,
+        "status": info.status,
+        "started [UTC]": info.started,
+    }
     facts |= {"seed": str(info.seed), "code": info.version, "folder": entry.key}
     return facts | {name: str(value) for name, value in info.parameters.items()}

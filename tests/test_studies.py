@@ -382,6 +382,7 @@ def test_the_demonstration_prints_a_table_and_where_the_results_are(
     assert "2p: 1 of 2 patients have a solution" in said
     assert "patients are synthetic" in said
     assert all(f"{info.study}: {info.path}" in said for info in infos)
+    assert f"vitolab dashboard --results {tmp_path}" in said
 
 
 TABLE = "personalizations.parquet"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -164,6 +165,8 @@ def demo(results: Path | str = Path("results")) -> list[RunInfo]:
     )
     for info in infos:
         print(f"{info.study}: {info.path}")
+    folder = shlex.quote(str(results))
+    print(f"\nBrowse them and play against Vito: vitolab dashboard --results {folder}")
     return infos
 
 

@@ -6,6 +6,9 @@ import base64
 import http.client
 import os
 import re
+import socket
+import subprocess
+import sys
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -342,3 +345,20 @@ def test_a_foreign_origin_is_refused(url, origin):
 
 def test_the_own_origin_is_not_refused(url):
     assert handshake(url, url.rstrip("/")) != 403
+
+
+def test_panel_itself_can_serve_the_application(store, new_page):
+    """``panel serve dashboards/app.py --args RESULTS``, with all options that Panel has."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    application = Path(__file__).parents[2] / "dashboards" / "app.py"
+    command = [sys.executable, "-m", "panel", "serve", str(application), "--port", str(port)]
+    with subprocess.Popen([*command, "--args", str(store)], stderr=subprocess.PIPE, text=True) as p:
+        try:
+            assert p.stderr is not None
+            assert any(f":{port}/app" in line for line in p.stderr)
+            page = new_page(f"http://127.0.0.1:{port}/app")
+            rows(page).first.wait_for()
+        finally:
+            p.terminate()
