@@ -58,7 +58,10 @@ def draw(
     panels = list(figure) if isinstance(figure, hv.Layout) else [figure]
     with DRAWING:
         renderer = hv.renderer("bokeh")
-        models = [renderer.get_plot(panel, doc=Document()).state for panel in panels]
+        plots = [renderer.get_plot(panel, doc=Document()) for panel in panels]
+        models = [plot.state for plot in plots]
+        for plot in plots:  # else Bokeh's global document keeps it
+            plot.cleanup()
     points = sum(_points(model) for model in models)
     step = -(-points // MOST_POINTS)
     shared = _shared(models)

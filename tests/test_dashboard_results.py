@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import re
+import weakref
 import xml.etree.ElementTree as ET
 
 import dashboard_runs as made
@@ -589,3 +591,14 @@ def test_the_plane_of_states_is_saved(runs):
     assert len(table) == view.shown.known.states.n_states
     assert name.endswith("-base-free-policy.csv")
     assert explain.make_file(view.shown, "s", "r", "svg")[1].lstrip().startswith(b"<?xml")
+
+
+def test_what_was_drawn_is_let_go():
+    """Neither Bokeh nor HoloViews keeps a figure whose page was closed."""
+
+    pictures = figures.draw(hv.Curve([1, 2]) + hv.Curve([3, 1]))
+    kept = [weakref.ref(picture.model) for picture in pictures]
+    assert all(model() is not None for model in kept)
+    del pictures
+    gc.collect()
+    assert all(model() is None for model in kept)
