@@ -153,10 +153,12 @@ def watched():
 
 @pytest.fixture
 def new_page(browser, watched):
-    """Opens pages: ``new_page(url, width=..., dark=...)``."""
+    """Opens pages: ``new_page(url, width=..., dark=..., wait=...)``."""
     contexts = []
 
-    def open_page(url: str, *, width: int = 1280, height: int = 900, dark: bool = False):
+    def open_page(
+        url: str, *, width: int = 1280, height: int = 900, dark: bool = False, wait: bool = True
+    ):
         context = browser.new_context(
             viewport={"width": width, "height": height},
             color_scheme="dark" if dark else "light",
@@ -167,8 +169,9 @@ def new_page(browser, watched):
         context.set_default_timeout(20_000)
         page = context.new_page()
         watched.watch(page)
-        page.goto(url)
-        page.wait_for_selector("main.shown")
+        page.goto(url, wait_until="commit")
+        if wait:
+            page.wait_for_selector("main.shown")
         return page
 
     yield open_page

@@ -281,7 +281,7 @@ def test_a_lost_connection_is_told_and_comes_back(live, new_page, watched):
 
 
 def test_eight_tabs_keep_working(url, new_page):
-    pages = [new_page(url) for _ in range(8)]
+    pages = [new_page(url, wait=False) for _ in range(8)]
     for page in pages:
         page.get_by_label("Study").select_option("ep-scouting")
     for page in pages:
