@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from vitolab.agent import Vito, n_states_at_most
+from vitolab.agent.vito import _misfits_in_hindsight
 from vitolab.exploration import explore
 from vitolab.mdp import Policy
 from vitolab.problem import Patient
@@ -238,3 +239,36 @@ def test_walks_without_a_finite_run_teach_nothing(linear_problem, linear_patient
 def test_no_budget_is_refused(linear_patients, vito):
     with pytest.raises(ValueError, match="max_runs is 0"):
         vito.personalize(linear_patients[0], max_runs=0)
+
+
+def test_hindsight_counts_each_walk_again_with_a_target_that_it_reached(linear_problem, walks):
+    plain = Vito.learn(linear_problem, walks, n_states=60, seed=0)
+    replayed = Vito.learn(linear_problem, walks, n_states=60, seed=0, n_replays=3)
+    assert np.array_equal(plain.states.centroids, replayed.states.centroids)
+    assert replayed.mdp.counts.sum() == 4 * plain.mdp.counts.sum()
+
+    def successes(vito):
+        return vito.mdp.counts[vito.mdp.successor == 0].sum()
+
+    assert successes(replayed) > 5 * successes(plain) > 0
+
+
+def test_hindsight_targets_lie_within_half_a_tolerance_of_the_walk(linear_problem, walks):
+    """A run of the walk meets its new target: by the bound, well within all tolerances."""
+    c = _misfits_in_hindsight(linear_problem, walks, np.random.default_rng(0))
+    away = np.abs(c) / linear_problem.tolerance
+    assert (away.max(axis=2).min(axis=1) <= 0.5).all()
+    same = c - linear_problem.misfit(walks.y, c[:, :1] * 0)
+    assert same == pytest.approx(np.broadcast_to(same[:, :1], same.shape))  # one target per walk
+
+
+def test_hindsight_solves_with_fewer_runs(linear_problem, linear_patients, walks):
+    few = walks.first(60)
+    runs = []
+    for n_replays in (0, 10):
+        agents = (
+            (p, Vito.learn(linear_problem, few.without(p.name), 40, 0, n_replays=n_replays))
+            for p in linear_patients
+        )
+        runs.append(np.mean([v.personalize(p, max_runs=100, seed=0).n_runs for p, v in agents]))
+    assert runs[1] < runs[0]

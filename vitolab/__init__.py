@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         trajectories,
         validation,
     )
-    from vitolab.agent import Vito
+    from vitolab.agent import ContinuousVito, Vito
     from vitolab.exploration import explore
     from vitolab.initialization import Initializer
     from vitolab.mdp import MDP, Policy
@@ -45,6 +45,7 @@ __all__ = [
     "MDP",
     "BobyqaCascade",
     "BobyqaSimple",
+    "ContinuousVito",
     "Fit",
     "Initializer",
     "LeastSquares",
@@ -92,6 +93,7 @@ _HOMES = {
     "MDP": "mdp",
     "Policy": "mdp",
     "Initializer": "initialization",
+    "ContinuousVito": "agent",
     "Vito": "agent",
     "NelderMead": "reference",
     "BobyqaCascade": "reference",

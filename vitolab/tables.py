@@ -56,6 +56,9 @@ def trace_columns(problem: Problem, fit: Fit, label: Mapping[str, Any]) -> Trace
     columns |= {f"x:{p.name}": trace.x[:, i] for i, p in enumerate(problem.parameters)}
     columns |= {f"y:{o.name}": trace.y[:, i] for i, o in enumerate(problem.objectives)}
     columns |= {f"c:{o.name}": trace.misfits[:, i] for i, o in enumerate(problem.objectives)}
+    if trace.expected is not None:
+        expected = trace.expected.T
+        columns |= {f"e:{o.name}": c for o, c in zip(problem.objectives, expected, strict=True)}
     return columns
 
 
@@ -63,7 +66,12 @@ def joined_traces(traces: Sequence[Trace]) -> pd.DataFrame | None:
     """Traces table of several personalisations of one problem; None if there are none."""
     if not traces:
         return None
-    joined = {name: np.concatenate([trace[name] for trace in traces]) for name in traces[0]}
+    # only some methods expect misfits
+    most = max(traces, key=len)
+    joined = {
+        name: np.concatenate([t.get(name, np.full(len(t["iteration"]), np.nan)) for t in traces])
+        for name in most
+    }
     return pd.DataFrame(joined).astype(
         dict.fromkeys(("n_states", "n_samples", "repeat", "start"), "Int64")
     )

@@ -181,6 +181,8 @@ class Trace:
         Action that led to the run; -1 at a start, and for methods without actions.
     state : ndarray of int, shape (n_runs,)
         State found by the run; -1 where it failed, and for methods without states.
+    expected : ndarray, shape (n_runs, n_objectives), or None
+        Misfits that the method expected of the run; None for methods that expect nothing.
     """
 
     x: FloatArray
@@ -189,6 +191,7 @@ class Trace:
     event: IntArray
     action: IntArray
     state: IntArray
+    expected: FloatArray | None = None
 
 
 @dataclass(frozen=True)

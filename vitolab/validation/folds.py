@@ -10,14 +10,15 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from vitolab.agent import Vito
+from vitolab.agent import ContinuousVito, Vito
 from vitolab.files import digest, stream
 from vitolab.initialization import Initializer
 from vitolab.problem import Patient, Problem
 from vitolab.reference import StartOnly
-from vitolab.tables import fit_row, joined_traces, table, trace_columns
+from vitolab.tables import fit_row, joined_traces, table, trace_columns, trace_table
 from vitolab.trajectories import Trajectories
 from vitolab.validation.parts import (
+    EPISODE,
     Part,
     PartStore,
     allowed,
@@ -38,6 +39,7 @@ def leave_one_out(
     n_states: Mapping[str, Sequence[int]],
     n_samples: Mapping[str, Sequence[int]],
     n_repeats: int = 1,
+    n_replays: int = 0,
     max_runs: int | None = None,
     seed: int = 0,
     n_jobs: int = 1,
@@ -47,6 +49,7 @@ def leave_one_out(
 
     States, transitions and start candidates of a fold are learned without the held-out patient.
     Each learning acts twice: as ``vito`` (stochastic policy) and ``vito-deterministic``.
+    With replays another agent learns from the same walks, ``vito-hindsight``.
 
     Parameters
     ----------
@@ -60,6 +63,8 @@ def leave_one_out(
         recorded in ``n_states_used``.
     n_repeats : int
         Repeats with fresh training walks.
+    n_replays : int
+        Replays of each walk from which ``vito-hindsight`` learns; 0 leaves it out.
     max_runs : int, optional
         Forward runs allowed per personalisation; by default `budget`.
     seed : int
@@ -72,14 +77,55 @@ def leave_one_out(
         run,
         problems,
         patients,
-        kind=("fold", *given(max_runs)),
-        act=partial(_fold, max_runs=max_runs),
+        kind=("fold", *given(max_runs), *(("replays", n_replays) if n_replays else ())),
+        act=partial(_fold, max_runs=max_runs, n_replays=n_replays),
         n_states=n_states,
         n_samples=n_samples,
         n_repeats=n_repeats,
         seed=seed,
         n_jobs=n_jobs,
         cache=cache,
+    )
+
+
+def leave_one_out_continuous(
+    run: PartStore,
+    problems: Mapping[str, Problem],
+    patients: Sequence[Patient],
+    *,
+    n_samples: Mapping[str, Sequence[int]],
+    n_repeats: int = 1,
+    max_runs: int | None = None,
+    seed: int = 0,
+    n_jobs: int = 1,
+    cache: Path | None = None,
+) -> None:
+    """Personalise each patient by a `ContinuousVito` that learned from all others.
+
+    It learns from walks of one step from random starts: they tell it more than long walks do.
+
+    Parameters
+    ----------
+    run : PartStore
+        Receives one part per setup, size, repeat and patient.
+    problems, patients, n_repeats, max_runs, seed, n_jobs, cache
+        As in `leave_one_out`.
+    n_samples : mapping of setup name to sequence of int
+        Forward runs to learn from, per patient; each walk has two, so odd numbers are rounded up.
+    """
+    _folds(
+        run,
+        problems,
+        patients,
+        kind=("continuous", *given(max_runs)),
+        act=partial(_continuous_fold, patients=tuple(patients), max_runs=max_runs),
+        n_states=dict.fromkeys(problems, (None,)),
+        n_samples=n_samples,
+        n_repeats=n_repeats,
+        seed=seed,
+        n_jobs=n_jobs,
+        cache=cache,
+        episode=1,
     )
 
 
@@ -130,12 +176,13 @@ def _folds(
     *,
     kind: tuple[Any, ...],
     act: Callable[..., Part],
-    n_states: Mapping[str, Sequence[int]],
+    n_states: Mapping[str, Sequence[int | None]],
     n_samples: Mapping[str, Sequence[int]],
     n_repeats: int,
     seed: int,
     n_jobs: int,
     cache: Path | None,
+    episode: int = EPISODE,
 ) -> None:
     """Leave each patient out and act; see `leave_one_out`.
 
@@ -144,6 +191,7 @@ def _folds(
     check_patients(patients)
     for setup, problem in problems.items():
         largest = max(n_samples[setup])
+        explored = largest if episode > 1 else _walks_of(largest)
         for repeat in range(n_repeats):
             child = child_seed(seed, "repeat", repeat)
             work = {
@@ -169,7 +217,9 @@ def _folds(
                 work,
                 partial(act, problem=problem, seed=child),
                 n_jobs,
-                walks=partial(walks_for, problem, patients, largest, child, n_jobs, cache),
+                walks=partial(
+                    walks_for, problem, patients, explored, child, n_jobs, cache, episode
+                ),
             )
 
 
@@ -182,13 +232,17 @@ def _fold(
     problem: Problem,
     seed: int,
     max_runs: int | None,
+    n_replays: int,
 ) -> Part:
     """Learn without the patient, then personalise the patient."""
     train = walks.first(key["n_samples"]).without(patient.name)
     used = allowed(key["n_states"], problem, train)
     runs = budget(problem) if max_runs is None else max_runs
-    vito = Vito.learn(problem, train, used, child_seed(seed, "fold", patient.name))
+    child = child_seed(seed, "fold", patient.name)
+    vito = Vito.learn(problem, train, used, child)
     agents = {"vito": vito, "vito-deterministic": vito.acting(deterministic=True)}
+    if n_replays:
+        agents["vito-hindsight"] = Vito.learn(problem, train, used, child, n_replays=n_replays)
     rows, traces = [], []
     for method, agent in agents.items():
         fit = agent.personalize(patient, max_runs=runs, seed=seed)
@@ -197,6 +251,33 @@ def _fold(
         if traced:
             traces.append(trace_columns(problem, fit, label))
     return table(rows), joined_traces(traces)
+
+
+def _continuous_fold(
+    walks: Trajectories,
+    key: dict[str, Any],
+    patient: Patient,
+    traced: bool,
+    *,
+    problem: Problem,
+    seed: int,
+    patients: tuple[Patient, ...],
+    max_runs: int | None,
+) -> Part:
+    """Learn without the patient, then personalise the patient."""
+    train = walks.first(_walks_of(key["n_samples"])).without(patient.name)
+    others = [other for other in patients if other.name != patient.name]
+    agent = ContinuousVito.learn(problem, train, patients=others)
+    runs = budget(problem) if max_runs is None else max_runs
+    fit = agent.personalize(patient, max_runs=runs, seed=seed)
+    label = key | {"method": "vito-continuous", "start": None}
+    rows = table([label | {"n_states_used": None} | fit_row(problem, fit)])
+    return rows, trace_table(problem, fit, label) if traced else None
+
+
+def _walks_of(n_runs: int) -> int:
+    """Walks of one step, thus two forward runs, that make up so many forward runs."""
+    return -(-n_runs // 2)
 
 
 def _initial_fold(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,14 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vitolab.files import read_arrays, stream, write_arrays, write_json
+from vitolab.agent import storage
+from vitolab.files import stream
 from vitolab.initialization import Initializer
 from vitolab.mdp import MDP, Policy
 from vitolab.problem import FloatArray, IntArray, Patient, Problem
 from vitolab.states import StateSpace, outside
 from vitolab.trajectories import Event, Fit, StopReason, Trace, Trajectories
 
-FORMAT = 1
+FORMAT, FILE = 1, "vito.json"
 AHEAD = 64  # random numbers that a walk draws at once
 
 
@@ -61,6 +59,7 @@ class Vito:
         *,
         initialize: bool = True,
         squared: bool = False,
+        n_replays: int = 0,
         deterministic: bool = False,
         restart: bool = True,
         discount: float = 0.99,
@@ -78,6 +77,11 @@ class Vito:
         seed : int
         initialize : bool
             Learn start candidates (Appendix B).
+        n_replays : int
+            How often each walk is counted again as if it had looked for outputs that it came
+            across (hindsight experience replay, Andrychowicz 2017): a transition depends on the
+            model alone, so any target will do. No further forward run is made; states are those
+            of the true misfits. 0 is the paper.
         squared, discount, epsilon
             See `StateSpace.learn`, `MDP.count`, `Policy`.
         deterministic, restart : bool
@@ -103,13 +107,19 @@ class Vito:
             stream("states", problem.name, seed),
             squared=squared,
         )
-        label = np.full(counted.shape, -1)
-        label[counted] = states.quantize(c[counted])
+        rng = stream("hindsight", problem.name, seed)
         kept = walks.transitions
+        labels = []
+        for replay in range(1 + n_replays):
+            if replay:
+                c = _misfits_in_hindsight(problem, walks, rng)
+            label = np.full(counted.shape, -1)
+            label[counted] = states.quantize(c[counted])
+            labels.append(label)
         mdp = MDP.count(
-            label[:, :-1][kept],
-            walks.action[kept],
-            label[:, 1:][kept],
+            np.concatenate([label[:, :-1][kept] for label in labels]),
+            np.tile(walks.action[kept], len(labels)),
+            np.concatenate([label[:, 1:][kept] for label in labels]),
             states.n_states,
             problem.n_actions,
             discount,
@@ -287,9 +297,6 @@ class Vito:
         FileExistsError
             If the path exists.
         """
-        path = Path(path)
-        if path.exists():
-            raise FileExistsError(f"{path} exists; choose another place for the agent")
         arrays: dict[str, NDArray[Any]] = {
             "states/centroids": self.states.centroids,
             "mdp/start": self.mdp.start,
@@ -312,15 +319,7 @@ class Vito:
             "restart": self.restart,
             "initializer": self.initializer is not None,
         }
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-        try:
-            write_arrays(temporary / "arrays.npz", arrays)
-            write_json(temporary / "vito.json", description)
-            temporary.chmod(0o755)
-            temporary.rename(path)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+        storage.save(Path(path), FILE, description, arrays)
 
     @classmethod
     def load(cls, path: Path, problem: Problem) -> Vito:
@@ -331,18 +330,7 @@ class Vito:
         ValueError
             If the format is unknown or the problem differs.
         """
-        path = Path(path)
-        description = json.loads((path / "vito.json").read_text(encoding="utf-8"))
-        if description.get("format") != FORMAT:
-            raise ValueError(f"{path}: format is {description.get('format')!r}, expected {FORMAT}")
-        learned, given = description["problem"], json.loads(json.dumps(problem.describe()))
-        for name in given:
-            if learned.get(name) != given[name]:
-                raise ValueError(
-                    f"{path}: the agent learned another problem: {name} is "
-                    f"{learned.get(name)}, the problem given has {given[name]}"
-                )
-        arrays = read_arrays(path / "arrays.npz")
+        description, arrays = storage.load(Path(path), FILE, FORMAT, problem)
         states = StateSpace(arrays["states/centroids"], problem.tolerance, description["squared"])
         initializer = None
         if description["initializer"]:
@@ -372,6 +360,17 @@ class Vito:
             description["deterministic"],
             description["restart"],
         )
+
+
+def _misfits_in_hindsight(
+    problem: Problem, walks: Trajectories, rng: np.random.Generator
+) -> FloatArray:
+    """Misfits of all points to targets that lie within half a tolerance of one on their walk."""
+    counted = walks.counted
+    chance = np.where(counted, rng.random(counted.shape), -1.0)
+    reached = walks.y[np.arange(len(chance)), chance.argmax(axis=1)]
+    target = reached + rng.uniform(-0.5, 0.5, reached.shape) * problem.tolerance
+    return problem.misfit(walks.y, target[:, np.newaxis])
 
 
 def _keys(count: IntArray) -> list[bytes]:
