@@ -119,6 +119,7 @@ def sentences(trace: pd.DataFrame, problem: AnyProblem, known: Knowledge | None)
     tolerance = np.array([o.tolerance for o in problem.objectives])
     actions = trace["action"].to_numpy()
     has_states = bool((trace["state"] >= 0).any())
+    expected = _expected(trace, problem)
     told = []
     for t, event in enumerate(trace["event"]):
         failed = not np.isfinite(c[t]).all()
@@ -132,12 +133,32 @@ def sentences(trace: pd.DataFrame, problem: AnyProblem, known: Knowledge | None)
             if known is not None and action < len(names):
                 words += f", because {because(known, c[t - 1], action, names)}"
         else:
-            words = "chosen by the optimiser"
+            words = "chosen by the optimiser" if expected is None else "a step on the local model"
+        if expected is not None:
+            words += _expecting(expected[t], c[t] / tolerance)
         end = ". The model gave no answer." if failed else "."
         if not failed and np.all(np.abs(c[t]) < tolerance):
             end = ". Every misfit is within its tolerance: solved."
         told.append(f"Run {t + 1}: {words}{end}")
     return told
+
+
+def _expected(trace: pd.DataFrame, problem: AnyProblem) -> NDArray[np.float64] | None:
+    """Misfits that a method expected of each run, in tolerances; None if it expects nothing."""
+    columns = [f"e:{o.name}" for o in problem.objectives]
+    if not set(columns) <= set(trace.columns):
+        return None
+    tolerance = np.array([o.tolerance for o in problem.objectives])
+    expected: NDArray[np.float64] = trace[columns].to_numpy(float) / tolerance
+    return expected if np.isfinite(expected).any() else None
+
+
+def _expecting(expected: NDArray[np.float64], found: NDArray[np.float64]) -> str:
+    """What was expected of a run, beside what it found."""
+    words = f"; it expected a worst misfit of {np.abs(expected).max():.2f} tolerances"
+    if np.isfinite(found).all():
+        words += f" and found {np.abs(found).max():.2f}"
+    return words
 
 
 def _restarted(before: NDArray[np.float64], has_states: bool) -> str:

@@ -27,6 +27,8 @@ EXPLAINED = (
     "Reasons come from the stored policy, which was learned from all patients. The agent that "
     "acted had left this patient out: its values differ a little, its states have other numbers."
 )
+#: Methods whose steps the stored policy explains.
+DISCRETE = ("vito", "vito-deterministic")
 #: Columns that tell the personalisations of one patient by one method.
 OWN = ("n_samples", "n_states", "repeat", "start")
 Key = tuple[int | None, ...]
@@ -162,7 +164,7 @@ def film(stored: Stored, setup: str, patient: str, method: str, key: Key) -> Fil
     trace = trace.sort_values("iteration") if traced else _result(outcome, problem, person)
     if setup not in stored.knowledge:
         stored.knowledge[setup] = knowledge(stored.arrays, setup, problem)
-    known = stored.knowledge[setup] if "vito" in method else None
+    known = stored.knowledge[setup] if method in DISCRETE else None
     told = sentences(trace, problem, known)
     if not traced:
         told = ["The result; the runs that led to it are not stored."]

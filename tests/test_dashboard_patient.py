@@ -11,7 +11,7 @@ import panel as pn
 import pytest
 import stores
 
-from vitolab.agent import Vito
+from vitolab.agent import ContinuousVito, Vito
 from vitolab.dashboard import load_dashboards
 from vitolab.exploration import explore
 from vitolab.mdp import Policy
@@ -405,3 +405,19 @@ def test_a_row_of_the_table_selects_its_run(store):
     view.player.value = view.player.end
     working.wait()
     assert view.screen.table.chosen == [str(view.player.end)]
+
+
+def test_steps_on_a_local_model_tell_what_they_expected(learned):
+    """The agent without states explains itself by predicted against found misfit."""
+    problem, patients, _ = learned
+    walks = explore(problem, patients, n_episodes=2, n_steps=1)
+    agent = ContinuousVito.learn(problem, walks.without(patients[0].name), patients=patients)
+    fit = agent.personalize(patients[0], max_runs=30)
+    label = dict.fromkeys(("setup", "patient", "method"), "-")
+    label |= dict.fromkeys(("n_states", "n_samples", "repeat", "start"))
+    told = decisions.sentences(trace_table(problem, fit, label), problem, None)
+    assert len(told) == fit.n_runs
+    found = np.abs(fit.misfits / problem.tolerance).max()
+    assert "it expected a worst misfit of" in told[-1]
+    assert f"and found {found:.2f}" in told[-1]
+    assert "optimiser" not in " ".join(told)
