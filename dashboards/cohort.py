@@ -132,6 +132,7 @@ class Cohort:
         self._busy = True
         try:
             self.list.chosen = [str(row) for row in rows]
+            self.source.selected.indices = rows.tolist()
         finally:
             self._busy = False
         self.mark.data = {
@@ -163,7 +164,7 @@ class Cohort:
 
     def _tapped(self, attr: str, old: Any, new: Any) -> None:
         """A point of the scatter was clicked."""
-        if new:
+        if not self._busy and new:
             self._picked(new[0])
 
     def _picked(self, row: int) -> None:

@@ -127,7 +127,9 @@ def sentences(trace: pd.DataFrame, problem: AnyProblem, known: Knowledge | None)
         if t == 0:
             words = "the start"
         elif event == "restart" or (event == "failed" and action < 0 and has_states):
-            words = f"a fresh start, because {_restarted(c[t - 1], has_states)}"
+            words = (
+                f"a fresh start, because {_restarted(c[t - 1], has_states, expected is not None)}"
+            )
         elif action >= 0:
             words = names[action] if action < len(names) else f"action {action}"
             if known is not None and action < len(names):
@@ -161,12 +163,14 @@ def _expecting(expected: NDArray[np.float64], found: NDArray[np.float64]) -> str
     return words
 
 
-def _restarted(before: NDArray[np.float64], has_states: bool) -> str:
+def _restarted(before: NDArray[np.float64], has_states: bool, has_model: bool) -> str:
     """Why a method began anew after a run."""
     if not np.isfinite(before).all():
         return "the model gave no answer in the run before"
     if has_states:
         return "the next action would have led back to parameters tried before"
+    if has_model:
+        return "no step on the local model led further"
     return "the optimiser had come to its end without a solution"
 
 

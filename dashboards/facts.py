@@ -67,7 +67,9 @@ def read_facts(file: Path) -> Facts:
             one[1] += bool(solved)
             one[2] += n_runs
     rates = {name: 100.0 * solved / n for name, (n, solved, _) in sums.items()}
-    others = {m: r for m, r in rates.items() if not m.startswith("vito") and m != "fixed"}
+    others = {
+        m: r for m, r in rates.items() if not m.startswith("vito") and not m.startswith("fixed")
+    }
     best = max(others, key=lambda name: others[name], default="")
     return Facts(
         patients=len(set(columns["patient"])),

@@ -104,6 +104,7 @@ class Frame:
     def tick(self) -> None:
         """Hand over finished work, and list the store from time to time."""
         self.worker.poll()
+        self._show_age()
         now = time.monotonic()
         if now >= self._next and not self.worker.is_busy("listing"):
             self._next = now + REFRESH
@@ -145,9 +146,16 @@ class Frame:
             patients=SYNTHETIC,
             updated=f"updated {when:%H:%M:%S} UTC" if when else "not read as yet",
         )
+        self._show_age()
+
+    def _show_age(self) -> None:
+        """Say so where the store has not answered for a while."""
+        source = self.source
         if source.problem or time.time() - source.listed > STALE:
             why = source.problem or "the store has not answered for a while"
-            self.notice.object = safe.note_html("stale", f"What is shown may be old: {why}")
+            words = safe.note_html("stale", f"What is shown may be old: {why}")
+            if self.notice.object != words:
+                self.notice.object = words
         elif 'class="note note-stale' in self.notice.object:
             self.show_notice()
 

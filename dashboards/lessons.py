@@ -118,7 +118,7 @@ LESSONS = {
             n_episodes=100,
             n_states=500,
             max_runs=200,
-            note="Each patient is a function; walks end at the border of the domain.",
+            note="Each patient is a function; a move out of the domain ends on its border.",
         ),
         _circulation("2p", 70),
         _circulation("3p", 150),

@@ -108,8 +108,11 @@ def make_file(
     """Name and content of a file of what is shown; for a worker."""
     report = Report(source, ids)
     entry = report.runs[0].entry
+    repeats = report.repeats()
+    repeat = repeat if repeat in repeats else repeats[0]
+    view = view if view in report.titles else next(iter(report.titles))
     if kind != "html":
-        part = report.build(view, repeat or 0)
+        part = report.build(view, repeat)
         name = export.file_name(entry.info.study, entry.id, view, kind=kind)
         if kind == "csv":
             return name, export.csv(part.tables)
@@ -117,7 +120,7 @@ def make_file(
     chapters = []
     for section, title in report.titles.items():
         try:
-            part = report.build(section, repeat or 0)
+            part = report.build(section, repeat)
             chapter = export.Chapter(title, part.sentence, part.figure, part.tables)
         except ValueError as error:
             chapter = export.Chapter(title, str(error))

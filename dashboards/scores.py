@@ -77,6 +77,7 @@ class Scoreboard:
                 done=partial(self._scored, now, who),
                 failed=partial(self._not_scored, now, who),
                 key=f"teach-score {who}",
+                long=True,
             )
         self.show(now, lesson)
 
@@ -104,7 +105,8 @@ class Scoreboard:
         rows = sorted(self.scores.values(), key=_rank)
         table = pd.DataFrame([game.own_score(self._game), *rows])
         note = (
-            f"Methods may take {self._lesson.max_runs} forward runs and start where you started."
+            f"Methods may take {self._lesson.max_runs} forward runs; they start where you "
+            "started, unless their name says otherwise."
             if self.scores
             else "Press the button to let Vito and the reference methods play."
         )

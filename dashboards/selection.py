@@ -13,6 +13,7 @@ PAGES = ("runs", "results", "policy", "patient", "teach")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ ,-]{0,63}")
 # the names that `vitolab.patients` takes from a file
 _PATIENT = re.compile(r"\w[\w. -]{0,63}")
+_TEXT = re.compile(r'(?=.*\w)[\w .,:="%+-]{1,64}')  # of rows and their parameters
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _ITEM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,63}")
 #: Most items of a list in an address.
@@ -118,5 +119,5 @@ def _parsed(name: str, written: str) -> Any:
         return int(written) if _NUMBER.fullmatch(written) and written.isascii() else None
     if name == "page":
         return written if written in PAGES else None
-    pattern = _PATIENT if name == "patient" else _NAME
+    pattern = {"patient": _PATIENT, "search": _TEXT}.get(name, _NAME)
     return written if pattern.fullmatch(written) else None

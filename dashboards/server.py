@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import secrets
 import socket
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import panel as pn
 
 from .frame import create_app
+from .selection import PAGES
 from .source import shared
 
 _LOGIN = Path(__file__).with_name("login.html")
@@ -29,6 +31,8 @@ def serve(
     """Serve until interrupted; see `vitolab.dashboard.serve`."""
     results = results.absolute()
     shared(results).refresh()
+    for page in PAGES:  # what takes seconds to import is there before anybody looks
+        importlib.import_module(f".views.{page}", __package__)
     options: dict[str, Any] = {}
     if basic_auth is not None:
         # logins end with the process: the key that signs them is nowhere kept

@@ -16,9 +16,10 @@ Failed = Callable[[str], None]
 
 
 @cache
-def _pool() -> ThreadPoolExecutor:
-    """Threads that all sessions share: long work must not take every processor."""
-    return ThreadPoolExecutor(2, thread_name_prefix="vitolab dashboard")
+def _pool(long: bool) -> ThreadPoolExecutor:
+    """Threads that all sessions share; work that takes seconds keeps nothing else waiting."""
+    name = "vitolab dashboard" + (", long work" if long else "")
+    return ThreadPoolExecutor(2, thread_name_prefix=name)
 
 
 @dataclass
@@ -57,6 +58,7 @@ class Worker:
         done: Done | None = None,
         failed: Failed | None = None,
         key: str = "",
+        long: bool = False,
     ) -> None:
         """Call a function in a thread.
 
@@ -71,13 +73,20 @@ class Worker:
             Gets one sentence.
         key : str
             Work of the same key is superseded: its result is thrown away.
+        long : bool
+            It may take seconds: it waits for other long work, and nothing else waits for it.
         """
         if not key:
             self._count += 1
             key = f"#{self._count}"
-        if key in self._jobs:
-            self._jobs.pop(key).future.cancel()
-        self._jobs[key] = _Job(_pool().submit(function, *args), done, failed)
+        self.drop(key)
+        self._jobs[key] = _Job(_pool(long).submit(function, *args), done, failed)
+
+    def drop(self, *keys: str) -> None:
+        """Throw the work of some keys away."""
+        for key in keys:
+            if key in self._jobs:
+                self._jobs.pop(key).future.cancel()
 
     def poll(self) -> None:
         """Hand over what is finished; called periodically in the event loop."""

@@ -502,3 +502,24 @@ def test_every_page_is_there_or_says_that_it_is_not(tmp_path):
         assert shown.navigation.value == page
         assert [name for name, part in shown._pages.items() if part.visible] == [page]
     work.wait()
+
+
+def test_a_search_for_a_parameter_fits_into_an_address():
+    state = selection.Selection(search='"n_samples": 100, größer')
+    other = selection.Selection()
+    other.read(state.query())
+    assert other.search == state.search
+
+
+def test_long_work_keeps_nothing_waiting():
+    """Short work is done while all threads for long work are taken."""
+    free, working, done = threading.Event(), worker.Worker(), []
+    for _ in range(8):
+        working.submit(free.wait, 30, long=True)
+    working.submit(int, done=done.append, key="short")
+    end = time.monotonic() + 20
+    while working.is_busy("short") and time.monotonic() < end:
+        working.poll()
+    free.set()
+    working.wait()
+    assert done == [0]

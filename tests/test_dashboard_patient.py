@@ -187,12 +187,20 @@ def test_the_list_of_all_patients_is_linked(store, fitted):
 
 def test_what_a_run_lacks_falls_back(store):
     """An address may ask for anything."""
-    view, *_ = opened(
-        store, runs=["nothing"], setup="9p", patient="Nobody", method="magic", step=10**6, start=77
-    )
+    view, *_ = opened(store, setup="9p", patient="Nobody", method="magic", step=10**6, start=77)
     assert view.content.visible
     assert view.patient.value == "C01"
     assert view.player.value == view.player.end
+
+
+def test_a_run_that_the_store_lacks_is_told(store):
+    """No other run stands in its place; a chosen one takes it."""
+    view, chosen, working = opened(store, runs=["nothing"])
+    assert "no run nothing in this store" in words(view.message.object)
+    assert not view.content.visible
+    chosen.runs = []
+    working.wait()
+    assert view.content.visible
 
 
 def test_a_step_is_cheap(store):

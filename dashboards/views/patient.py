@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import panel as pn
@@ -63,7 +64,7 @@ class PatientView:
         self.message = safe.note("loading", "the patients are being read …")
         self.outcome, self.count = safe.html(""), safe.html("")
         self.charts = pn.Column(sizing_mode="stretch_width", margin=0)
-        self.cohort = Cohort(lambda name: self.selection.param.update(patient=name))
+        self.cohort = Cohort(lambda name: self._set(patient=name))
         self.content = pn.Column(sizing_mode="stretch_width", margin=0, visible=False)
         self._bind()
 
@@ -112,9 +113,15 @@ class PatientView:
         entries = [entry for entry in self.source.entries if entry.id and entry.readable]
         self._offer_runs(entries)
         entry = self._entry(entries)
+        if self.selection.run and self.source.entry(self.selection.run) is None:
+            self._seen = None
+            self.worker.drop("patient-run", "patient-film")
+            self._say("error", f"there is no run {self.selection.run} in this store")
+            return
         if entry is None:
-            self._say("empty", "there is no finished run to look at; this makes one:",
-                      f"vitolab run rosenbrock-grid --results {self.source.results}")  # fmt: skip
+            folder = shlex.quote(str(self.source.results))
+            command = f"vitolab run rosenbrock-grid --results {folder}"
+            self._say("empty", "there is no finished run to look at; this makes one:", command)
             return
         seen = (entry.id, fingerprint(entry.info.path))
         if self._stale or seen != self._seen:
@@ -122,6 +129,7 @@ class PatientView:
                 self._asked = self._listed = None
             self._seen, self._stale = seen, False
             if self._stored is None or self._stored.run != entry.id:
+                self.worker.drop("patient-film")
                 self._say("loading", f"the patients of {entry.info.study} are being read …")
             self.worker.submit(
                 fits.load, self.source, entry.id, done=self._loaded, failed=self._failed,
@@ -208,6 +216,8 @@ class PatientView:
 
     def _loaded(self, stored: Stored) -> None:
         """A run was read."""
+        if self._seen is None or stored.run != self._seen[0]:
+            return  # another was asked for since
         self._stored = stored
         self._choose()
 

@@ -110,7 +110,7 @@ class ResultsView:
             self._say_empty(lost)
             return
         before, self._shown = self._shown, len(entries)
-        if 0 < before < 2 <= len(entries) and self.selection.view != COMPARE:
+        if 0 < before < 2 <= len(entries) and not self.selection.view:
             self.selection.view = COMPARE  # which calls this again
             return
         wanted = (stamp(entries), tuple(lost), self.selection.view, self.selection.repeat)

@@ -19,8 +19,9 @@ from ..worker import Worker
 PACE = 600  # ms between two moves of Vito
 MOST_RUNS = 500  # of one game
 HOW = (
-    "The model starts at its default values; each press of a button is an action of the paper and "
-    "one forward run. The game is won when every bar ends in the green band: in as few runs as "
+    "The model starts at its default values, or elsewhere if it gives no answer there; each press "
+    "of a button is an action of the paper and one forward run. The game is won when every bar ends "
+    "in the green band: in as few runs as "
     "possible. Sliders change several values at once; the model runs when you tell it to. Click "
     "the chart of misfits to go back to an earlier run: that is free."
 )
@@ -153,10 +154,16 @@ class TeachView:
         self.status.object = safe.note_html(
             "loading", f"the model of {who} is made ready … {self.lesson.note}"
         )
-        for key in ("teach-run", "teach-vito", "teach-answer"):
-            self.worker.submit(_nothing, key=key)  # what goes on is of the game before
+        # what goes on is of the game before
+        self.worker.drop("teach-run", "teach-vito", "teach-answer")
         self.worker.submit(
-            open_game, name, who, done=self._begun, failed=self._failed, key="teach-run"
+            open_game,
+            name,
+            who,
+            done=self._begun,
+            failed=self._failed,
+            key="teach-run",
+            long=True,
         )
         self._enable()
 
@@ -306,7 +313,7 @@ class TeachView:
             )
         self.worker.submit(
             lessons.agent, self.model.value, now.patient.name,
-            done=act, failed=self._failed, key="teach-vito",
+            done=act, failed=self._failed, key="teach-vito", long=True,
         )  # fmt: skip
         self._enable()
 
@@ -325,6 +332,8 @@ class TeachView:
     def _let_move(self, vito: Any) -> None:
         """Vito makes a move."""
         assert self.game is not None
+        if self.worker.is_busy("teach-run") or self.game.n_runs >= MOST_RUNS:
+            return
         move = self.game.vito_move(vito)
         self.advice.object = safe.note_html("info", f"Vito: {move.words}.")
         self._run(move)
@@ -351,10 +360,8 @@ class TeachView:
         """Vito's turn."""
         if self.selection.page != "teach":
             self._stop()
+            self._enable()
+            return
         busy = self.worker.is_busy("teach-run") or self.worker.is_busy("teach-vito")
         if self.playing and not busy:
             self._with_vito(self._let_move)
-
-
-def _nothing() -> None:
-    """Take the place of work that is not wanted any more."""
