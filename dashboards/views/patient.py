@@ -40,7 +40,7 @@ class PatientView:
         self._built: Any = None  # run and setup that the charts are built for
         self._stale = True
         self._busy = False
-        self.run = safe.select(label="Run", width=420)
+        self.run = safe.select(label="Run", max_width=420, sizing_mode="stretch_width")
         self.setup = safe.select(label="Setup", width=150)
         self.patient = safe.select(label="Patient", width=120)
         self.method = safe.select(label="Method", width=200)

@@ -20,10 +20,10 @@ PACE = 600  # ms between two moves of Vito
 MOST_RUNS = 500  # of one game
 HOW = (
     "The model starts at its default values, or elsewhere if it gives no answer there; each press "
-    "of a button is an action of the paper and one forward run. The game is won when every bar ends "
-    "in the green band: in as few runs as "
-    "possible. Sliders change several values at once; the model runs when you tell it to. Click "
-    "the chart of misfits to go back to an earlier run: that is free."
+    "of a button is an action of the paper and one forward run. The game is won when every bar "
+    "ends in the green band: in as few runs as possible. Sliders change several values at once; "
+    "the model runs when you tell it to. Click the chart of misfits to go back to an earlier run: "
+    "that is free."
 )
 
 
