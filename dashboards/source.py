@@ -60,6 +60,10 @@ class Entry:
         return self.info.status in ("complete", "running", "interrupted")
 
 
+#: What tells of a run in a list.
+_FILES = ("start.json", "run.json", "progress.json")
+
+
 class Source:
     """A folder of results, shared by all sessions; its methods may be called from any thread.
 
@@ -113,8 +117,7 @@ class Source:
         infos = list_runs(self.results)
         for info in sorted(infos, key=lambda info: not info.started):  # what is no run comes last
             folder, study = info.path.name, info.path.parent.name
-            if os.path.islink(info.path) or os.path.islink(info.path.parent):
-                info = self._followed(info)
+            info = self._followed(info)
             name = folder if folder not in used else f"{folder} {study}"
             name = name if _NAME.fullmatch(name) else ""
             used.add(folder)
@@ -123,8 +126,9 @@ class Source:
             yield Entry(name, key, info, _profile(info), facts)
 
     def _followed(self, info: RunInfo) -> RunInfo:
-        """What is shown of a folder that is a link."""
-        if self._is_inside(info.path):
+        """What is shown of a run: none of it where something of it is a link that leads out."""
+        parts = (info.path.parent, info.path, *(info.path / name for name in _FILES))
+        if all(self._is_inside(part) for part in parts if os.path.islink(part)):
             return info
         reason = "a link that leads out of the folder of results is not followed"
         return RunInfo(info.path, info.path.parent.name, "unreadable", reason)

@@ -12,6 +12,7 @@ from html.parser import HTMLParser
 from urllib.parse import parse_qsl, quote
 
 import pandas as pd
+import panel as pn
 import pytest
 import stores
 from hypothesis import example, given
@@ -480,7 +481,7 @@ def test_an_open_address_without_authentication_is_warned_of(
 
 def test_no_file_of_the_dashboard_names_another_host():
     for path in dashboard.find_dashboards().rglob("*"):
-        if path.suffix in (".html", ".css", ".py"):
+        if path.suffix in (".html", ".css", ".js", ".py"):
             hosts = set(re.findall(r"https?://([\w.-]+)", path.read_text(encoding="utf-8")))
             assert hosts <= {"www.w3.org"}, path
 
@@ -502,6 +503,9 @@ def test_every_page_is_there_or_says_that_it_is_not(tmp_path):
         assert shown.navigation.value == page
         assert [name for name, part in shown._pages.items() if part.visible] == [page]
     work.wait()
+    assert set(shown.views) == set(selection.PAGES)
+    panes = shown.body.select(lambda part: isinstance(part, pn.pane.HTML))
+    assert not any("cannot be shown" in str(pane.object) for pane in panes)
 
 
 def test_a_search_for_a_parameter_fits_into_an_address():
@@ -523,3 +527,14 @@ def test_long_work_keeps_nothing_waiting():
     free.set()
     working.wait()
     assert done == [0]
+
+
+def test_a_run_whose_files_lead_out_of_the_store_is_not_read(tmp_path):
+    run = stores.stored_run(tmp_path / "outside", "wbc-fit", 7)
+    inside = tmp_path / "results" / "wbc-fit" / run.name
+    inside.mkdir(parents=True)
+    for name in ("start.json", "run.json"):
+        (inside / name).symlink_to(run / name)
+    (entry,) = listed(tmp_path / "results").entries
+    assert entry.info.status == "unreadable"
+    assert entry.info.seed is None
