@@ -39,7 +39,8 @@ def current(record: AnyProblem) -> Problem | None:
     if name == "circulation" and setup(record) in circulation.SETUPS:
         return circulation.problem(setup(record))
     if name == "electrophysiology" and setup(record) in electrophysiology.LEAD_FIELDS:
-        return electrophysiology.problem(setup(record))
+        exact, table = (electrophysiology.problem(setup(record), m) for m in ("exact", "table"))
+        return table if table.version == record.version else exact
     if name == "rosenbrock":
         return rosenbrock.problem(
             extended=500 in record.multipliers,

@@ -12,7 +12,8 @@ from .source import Entry, Source, fingerprint
 
 #: Runs that a widget offers, the newest.
 OFFERED = 100
-NEWEST = "-"
+#: Value of the widget where it names no run: the newest is shown, or none is there to show.
+NONE = "-"
 #: Around a widget in a row that wraps [px].
 MARGIN = (4, 12, 4, 0)
 
@@ -79,21 +80,22 @@ class RunChoice:
         shown = self.known()
         shown += [e for e in entries if e.id not in {k.id for k in shown}]
         options = {label_of(entry): entry.id for entry in shown}
-        newest = bool(options) and not self.selection.runs
-        if newest:
-            options = {"the newest": NEWEST} | options
+        unnamed = bool(options) and not (self.selection.runs and entries)
+        if unnamed:  # a browser would select the first of the others
+            label = "not in this store" if self.selection.runs else "the newest"
+            options = {label: NONE} | options
         self._busy = True
         try:
             if options != self.widget.options:
                 self.widget.options = options
-            self.widget.value = NEWEST if newest else entries[0].id if entries else None
+            self.widget.value = NONE if unnamed else entries[0].id if entries else None
             self.widget.disabled = not options
         finally:
             self._busy = False
 
     def _chosen(self, event: Any) -> None:
         """The user chose a run: it takes the place of the first."""
-        if not self._busy and event.new not in (None, NEWEST):
+        if not self._busy and event.new not in (None, NONE):
             others = [run for run in self.selection.runs[1:] if run != event.new]
             self.selection.runs = [event.new, *others]
 

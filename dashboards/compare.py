@@ -25,10 +25,10 @@ from vitolab.plots.summary import order_of, over_repeats, summarize
 from . import safe
 from .part import Part
 from .source import Entry
+from .stored import SIZES, largest
 
 #: A label and the personalisations that it stands for.
 Groups = Sequence[tuple[str, pd.DataFrame]]
-_SIZES = {"n_samples": "training samples per patient", "n_states": "representative states n_S"}
 _MEASURES = (("success", "solved [%]"), ("runs_all", "mean forward runs, all"))
 
 
@@ -45,14 +45,6 @@ def places(run_ids: Sequence[str]) -> dict[str, int]:
         free = [(place + k) % n for k in range(n) if (place + k) % n not in taken.values()]
         taken[run] = free[0] if free else place
     return taken
-
-
-def largest(rows: pd.DataFrame) -> pd.DataFrame:
-    """Of methods that learn, the rows of the largest size."""
-    for size in _SIZES:
-        most = rows.groupby(["setup", "method"])[size].transform("max")
-        rows = rows[most.isna() | (rows[size] == most)]
-    return rows
 
 
 def methods_table(groups: Groups, what: str = "setup") -> pd.DataFrame:
@@ -146,7 +138,7 @@ def swept(groups: Groups) -> str:
     """The size that all of some runs go through; empty if there is none."""
     vito = [rows[rows["method"] == "vito"] for _, rows in groups]
     vito = [rows for rows in vito if len(rows)]
-    for size in _SIZES:
+    for size in SIZES:
         numbers = [rows.groupby("setup")[size].nunique().max() for rows in vito]
         if numbers and min(numbers) > 1:
             return size
@@ -182,7 +174,7 @@ def sweep_figure(groups: Groups, where: Mapping[str, int], size: str) -> Any:
                     panel(
                         hv.Overlay(items),
                         title=setup,
-                        xlabel=_SIZES[size],
+                        xlabel=SIZES[size],
                         ylabel=label,
                         # one for all, beside the first row
                         legend="right" if len(panels) == 1 else None,
@@ -200,7 +192,7 @@ def sweep_table(groups: Groups, size: str) -> pd.DataFrame:
         summarize(rows[rows["method"] == "vito"], ["setup", size]).round(1).assign(run=group)
         for group, rows in groups
     ]
-    names = {size: _SIZES[size], "n": "personalisations", "success": "success [%]"}
+    names = {size: SIZES[size], "n": "personalisations", "success": "success [%]"}
     names |= {"runs_all": "runs, all", "runs_solved": "runs, solved"}
     table = pd.concat(tables, ignore_index=True).rename(columns=names)
     return table[["run", "setup", *names.values()]]

@@ -92,10 +92,16 @@ def csv(tables: Sequence[tuple[str, pd.DataFrame]]) -> bytes:
         named = table.rename(columns=lambda name: _harmless(str(name)))
         for place in range(named.shape[1]):
             if not pd.api.types.is_numeric_dtype(named.iloc[:, place]):
-                column = [_harmless(value) for value in named.iloc[:, place]]
+                column = [_harmless(_number(value)) for value in named.iloc[:, place]]
                 named.isetitem(place, column)
         parts.append(head + named.to_csv(index=False, lineterminator="\n"))
     return "\n".join(parts).encode("utf-8-sig")
+
+
+def _number(value: Any) -> Any:
+    """A whole number that is written for readers, as a number."""
+    grouped = isinstance(value, str) and re.fullmatch(r"\d{1,3}(,\d{3})+", value)
+    return int(value.replace(",", "")) if grouped else value
 
 
 def _harmless(value: Any) -> Any:

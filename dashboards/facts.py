@@ -25,6 +25,8 @@ class Facts:
         Forward runs that Vito took on average.
     best : str
         The reference method with most success, in words.
+    damaged : bool
+        Whether they cannot be read.
     """
 
     patients: int | None = None
@@ -32,6 +34,7 @@ class Facts:
     solved: float | None = None
     runs: float | None = None
     best: str = ""
+    damaged: bool = False
 
 
 def read_facts(file: Path) -> Facts:
@@ -67,9 +70,7 @@ def read_facts(file: Path) -> Facts:
             one[1] += bool(solved)
             one[2] += n_runs
     rates = {name: 100.0 * solved / n for name, (n, solved, _) in sums.items()}
-    others = {
-        m: r for m, r in rates.items() if not m.startswith("vito") and not m.startswith("fixed")
-    }
+    others = {m: rate for m, rate in rates.items() if not m.startswith(("vito", "fixed"))}
     best = max(others, key=lambda name: others[name], default="")
     return Facts(
         patients=len(set(columns["patient"])),

@@ -35,7 +35,7 @@ Key = tuple[int | None, ...]
 
 
 @dataclass(frozen=True)
-class Stored:
+class Tables:
     """What a run holds of personalisations; tables are shared and never changed.
 
     Attributes
@@ -146,7 +146,7 @@ class Film:
         return f'<ul style="padding-left:0;margin:6px 0" aria-live="polite">{"".join(lines)}</ul>'
 
 
-def film(stored: Stored, setup: str, patient: str, method: str, key: Key) -> Film:
+def film(stored: Tables, setup: str, patient: str, method: str, key: Key) -> Film:
     """Everything that is shown of one personalisation.
 
     Raises
@@ -196,7 +196,7 @@ def film(stored: Stored, setup: str, patient: str, method: str, key: Key) -> Fil
     )
 
 
-def _person(stored: Stored, setup: str, patient: str) -> Patient:
+def _person(stored: Tables, setup: str, patient: str) -> Patient:
     """Patient of a setup."""
     rows = stored.patients
     rows = rows[(rows["setup"] == setup) & (rows["patient"] == patient)]

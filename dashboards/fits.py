@@ -10,13 +10,14 @@ import pandas as pd
 
 from vitolab.tables import KEYS
 
-from .film import OWN, Film, Key, Stored, film, worst_misfit
+from .film import OWN, Film, Key, Tables, film, worst_misfit
 from .source import Source
+from .stored import largest
 
 WORDS = {"n_samples": "samples", "n_states": "states", "repeat": "repeat", "start": "start"}
 
 
-def load(source: Source, run: str) -> Stored:
+def load(source: Source, run: str) -> Tables:
     """Tables of a run.
 
     Raises
@@ -45,24 +46,16 @@ def load(source: Source, run: str) -> Stored:
     for name in ("setup", "patient", "method", "solved", "n_runs"):
         if name not in personalizations:
             raise ValueError(f"the run {run} has no column {name!r} of personalisations")
-    return Stored(run, manifest.problems, personalizations, patients, traces, arrays)
+    return Tables(run, manifest.problems, personalizations, patients, traces, arrays)
 
 
-def setups(stored: Stored) -> list[str]:
+def setups(stored: Tables) -> list[str]:
     """Setups with personalisations and a problem, in the order of the run."""
     found = set(stored.personalizations["setup"].astype(str))
     return [name for name in stored.problems if name in found]
 
 
-def largest(table: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the largest training size of each method, where it learned."""
-    for name in ("n_samples", "n_states"):
-        most = table.groupby("method")[name].transform("max")
-        table = table[(table[name] == most).fillna(True) | most.isna()]
-    return table
-
-
-def summary(stored: Stored, setup: str, method: str) -> pd.DataFrame:
+def summary(stored: Tables, setup: str, method: str) -> pd.DataFrame:
     """All patients of a setup and method, one row each.
 
     Returns
@@ -95,7 +88,7 @@ def summary(stored: Stored, setup: str, method: str) -> pd.DataFrame:
     return found.merge(known[["patient", *numeric]], on="patient", how="left")
 
 
-def methods(stored: Stored, setup: str) -> list[str]:
+def methods(stored: Tables, setup: str) -> list[str]:
     """Methods of a setup that personalised, Vito first."""
     from vitolab.plots.style import METHOD_COLORS
 
@@ -105,7 +98,7 @@ def methods(stored: Stored, setup: str) -> list[str]:
     return sorted(found, key=lambda m: (order.index(m) if m in order else len(order), m))
 
 
-def keys(stored: Stored, setup: str, patient: str, method: str) -> list[tuple[Key, bool]]:
+def keys(stored: Tables, setup: str, patient: str, method: str) -> list[tuple[Key, bool]]:
     """Personalisations of a patient by a method, and whether each has a trace; traced first."""
     chosen = [
         table[
@@ -170,13 +163,13 @@ class Chosen:
 
 
 def choose(
-    stored: Stored, wanted: tuple[str, str, str], key: Key, shown: tuple[str, str, str] | None
+    stored: Tables, wanted: tuple[str, str, str], key: Key, shown: tuple[str, str, str] | None
 ) -> Chosen:
     """The personalisation that is wanted, or the nearest that there is.
 
     Parameters
     ----------
-    stored : Stored
+    stored : Tables
     wanted : (str, str, str)
         Setup, patient and method; empty for any.
     key : tuple

@@ -36,8 +36,6 @@ def row(*panes: Any) -> Any:
 class Beat:
     """LV volume, aortic pressure and the pressure-volume loop of the circulation."""
 
-    words = "model and measurements over one beat"
-
     def __init__(self, problem: AnyProblem) -> None:
         ink = look().ink
         self.problem = problem
@@ -106,8 +104,6 @@ class Beat:
 
 class Electric:
     """Activation of the left ventricle and the 12-lead ECG."""
-
-    words = "activation of the left ventricle and ECG of the model"
 
     def __init__(self, problem: AnyProblem) -> None:
         from vitolab.models.electrophysiology import LEADS
@@ -233,8 +229,6 @@ class Plane:
     ----------
     problem : Problem or ProblemRecord
     """
-
-    words = "path through parameter space"
 
     def __init__(self, problem: AnyProblem) -> None:
         ink = look().ink

@@ -103,7 +103,7 @@ def _problem(record: ProblemRecord) -> Problem:
     """A problem as it was stored."""
 
     def nothing(x: FloatArray, patient: Patient) -> FloatArray:
-        raise NotImplementedError(f"{record.name} as stored is to be looked at only")
+        raise ValueError(f"{record.name}: a stored problem is looked at, not run")
 
     return Problem(
         name=record.name,

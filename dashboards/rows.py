@@ -33,7 +33,11 @@ COLUMNS = (
     | {"below": 900},
     {"field": "fits", "title": "fits", "hint": "Personalisations", "digits": 0, "below": 1100},
     {"field": "seed", "title": "seed", "hint": "Seed of all randomness", "below": 1100},
-    {"field": "solved", "title": "Vito [%]", "hint": "Solved by Vito with its largest training"}
+    {
+        "field": "solved",
+        "title": "Vito [%]",
+        "hint": "Solved by Vito with its largest training, all setups",
+    }
     | {"digits": 1},
     {"field": "runs", "title": "Vito runs", "hint": "Forward runs that Vito took on average"}
     | {"digits": 1, "below": 800},
@@ -56,6 +60,8 @@ def row(entry: Entry) -> dict[str, Any]:
             note = told.stage
     if info.status == "unreadable" and "another version" in info.reason:
         status = "⚠ other version"
+    if facts is not None and facts.damaged:
+        status, note = STATUS["unreadable"], "its table of personalisations cannot be read"
     return {
         "key": entry.id or entry.key,
         "choice": bool(entry.id),

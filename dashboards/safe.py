@@ -2,7 +2,7 @@
 
 Half of Panel's components render a string as HTML. Names of runs, studies and patients, reasons
 of failures, values of the address and texts of errors go through `text`, or through `html`,
-`note` and `table`, which do that; a pane is made of nothing else.
+`note` and `table_html`, which do that; a pane is made of nothing else.
 """
 
 from __future__ import annotations
@@ -98,20 +98,16 @@ def note_html(kind: Kind, sentence: Any, command: str = "") -> str:
     return f'<div class="note note-{kind}" role="{role}">{title}{text(sentence)}{code}</div>'
 
 
-def table(frame: pd.DataFrame, *, caption: str = "") -> pn.pane.HTML:
-    """Pane of a small table; names of columns and cells are escaped.
+def table_html(frame: pd.DataFrame, *, caption: str = "") -> str:
+    """HTML of a small table; it scrolls within itself where the screen is narrow.
 
     Parameters
     ----------
     frame : DataFrame
+        Names of columns and cells are escaped.
     caption : str
         What the table tells, for the screen reader too.
     """
-    return _pane(table_html(frame, caption=caption))
-
-
-def table_html(frame: pd.DataFrame, *, caption: str = "") -> str:
-    """HTML of `table`; it scrolls within itself where the screen is narrow."""
     head = "".join(f'<th scope="col">{text(name)}</th>' for name in frame.columns)
     rows = []
     for values in frame.itertuples(index=False):

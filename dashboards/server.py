@@ -6,17 +6,23 @@ import errno
 import importlib
 import secrets
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import panel as pn
+import psutil
+from bokeh.server.util import check_allowlist
+from tornado.httputil import HTTPServerRequest
+from tornado.routing import Matcher, Rule
+from tornado.web import RequestHandler
 
 from .frame import create_app
 from .selection import PAGES
 from .source import shared
 
 _LOGIN = Path(__file__).with_name("login.html")
-_ANY = ("0.0.0.0", "::", "")
+_ANY = ("0.0.0.0", "")
 
 
 def serve(
@@ -45,6 +51,7 @@ def serve(
     path = f"/{prefix.strip('/')}/" if prefix.strip("/") else "/"
     if port == 0:
         port = _free_port(address)
+    hosts = allowed_origins(address, port, origins)
     try:
         server = pn.io.server.get_server(
             {"/": lambda: create_app(results)},
@@ -52,7 +59,7 @@ def serve(
             address=address,
             prefix=prefix.strip("/"),
             root_path=path,
-            websocket_origin=allowed_origins(address, port, origins),
+            websocket_origin=hosts,
             title={"/": "vitolab"},
             **options,
         )
@@ -60,15 +67,16 @@ def serve(
         if error.errno == errno.EADDRINUSE:
             raise ValueError(f"port {port} is in use, choose another with --port") from None
         raise ValueError(f"{address}:{port}: {error.strerror}, expected an own address") from None
-    host = "127.0.0.1" if address in _ANY else address
-    host = f"[{host}]" if ":" in host else host
+    # first of all rules: no page, file or socket is behind it
+    server._tornado.default_router.rules.insert(0, Rule(_ForeignHost(hosts), _Refuse))
+    host = socket.gethostname() if address in _ANY else address
     print(f"dashboard of {results}: http://{host}:{port}{path} (Ctrl-C ends it)", flush=True)
     server.start()
     server.io_loop.start()
 
 
 def allowed_origins(address: str, port: int, further: tuple[str, ...]) -> list[str]:
-    """Hosts whose pages may connect: those under which this server is reached, no wildcard.
+    """Hosts under which this server is reached, no wildcard: others are refused.
 
     Parameters
     ----------
@@ -78,14 +86,41 @@ def allowed_origins(address: str, port: int, further: tuple[str, ...]) -> list[s
         Hosts ``name[:port]`` of proxies.
     """
     hosts = {"localhost", "127.0.0.1"}
-    hosts |= {socket.gethostname(), socket.getfqdn()} if address in _ANY else {address}
-    wrapped = [f"[{host}]" if ":" in host else host for host in sorted(hosts)]
-    return [*(f"{host}:{port}" for host in wrapped), *further]
+    if address in _ANY:
+        hosts |= {socket.gethostname(), socket.getfqdn()}
+        found = (one for several in psutil.net_if_addrs().values() for one in several)
+        hosts |= {one.address for one in found if one.family == socket.AF_INET}
+    else:
+        hosts.add(address)
+    return [*(f"{host.lower()}:{port}" for host in sorted(hosts)), *further]
+
+
+class _ForeignHost(Matcher):
+    """Matches what asks for a host that is not this server's.
+
+    Tornado takes a page for one's own where its host is the one that is asked for: a foreign name
+    that somebody has let point at this machine would be (DNS rebinding).
+    """
+
+    def __init__(self, hosts: Sequence[str]) -> None:
+        self._hosts = hosts
+
+    def match(self, request: HTTPServerRequest) -> dict[str, Any] | None:
+        """Answer as Tornado wants it: None does not match."""
+        return None if check_allowlist(request.host.lower(), self._hosts) else {}
+
+
+class _Refuse(RequestHandler):
+    """Answers what asks for a foreign host."""
+
+    def prepare(self) -> None:
+        """Say what to do."""
+        self.set_status(403)
+        self.finish("vitolab: this is not a name of this server; --origin HOST[:PORT] allows it\n")
 
 
 def _free_port(address: str) -> int:
     """A port that nobody listens on."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    with socket.socket(family) as probe:
+    with socket.socket() as probe:
         probe.bind((address, 0))
         return int(probe.getsockname()[1])

@@ -114,10 +114,10 @@ class Source:
     def _entries(self) -> Iterable[Entry]:
         """Entry of each folder."""
         used = set()
-        infos = list_runs(self.results)
-        for info in sorted(infos, key=lambda info: not info.started):  # what is no run comes last
+        infos = {info.path: info for info in map(self._followed, list_runs(self.results))}
+        # what is no run comes last
+        for info in sorted(infos.values(), key=lambda info: not info.started):
             folder, study = info.path.name, info.path.parent.name
-            info = self._followed(info)
             name = folder if folder not in used else f"{folder} {study}"
             name = name if _NAME.fullmatch(name) else ""
             used.add(folder)
@@ -126,12 +126,13 @@ class Source:
             yield Entry(name, key, info, _profile(info), facts)
 
     def _followed(self, info: RunInfo) -> RunInfo:
-        """What is shown of a run: none of it where something of it is a link that leads out."""
-        parts = (info.path.parent, info.path, *(info.path / name for name in _FILES))
-        if all(self._is_inside(part) for part in parts if os.path.islink(part)):
-            return info
-        reason = "a link that leads out of the folder of results is not followed"
-        return RunInfo(info.path, info.path.parent.name, "unreadable", reason)
+        """What is shown of a run: a link that leads out, the outermost, in its place."""
+        for part in (info.path.parent, info.path, *(info.path / name for name in _FILES)):
+            if os.path.islink(part) and not self._is_inside(part):
+                path = part if part == info.path.parent else info.path
+                reason = f"{part.name}: a link that leads out of the results is not followed"
+                return RunInfo(path, path.parent.name, "unreadable", reason)
+        return info
 
     def _is_inside(self, path: Path) -> bool:
         """Whether a path lies within the folder of results, links followed."""
@@ -233,12 +234,12 @@ class Source:
             self._by_id = {entry.id: entry for entry in self.entries if entry.id}
 
     def _read_facts(self, path: Path) -> Facts:
-        """Size and key results of a run; empty where a file is missing or damaged."""
+        """Size and key results of a run."""
         file = path / "personalizations.parquet"
         try:
-            return read_facts(file) if self._is_inside(file) else Facts()
+            return read_facts(file) if self._is_inside(file) else Facts(damaged=True)
         except (OSError, ValueError, KeyError, TypeError):
-            return Facts()
+            return Facts(damaged=True)
 
 
 @cache

@@ -14,6 +14,17 @@ from vitolab.store import Run
 
 from .source import Source
 
+#: Sizes of a training, and their names on an axis.
+SIZES = {"n_samples": "training samples per patient", "n_states": "representative states n_S"}
+
+
+def largest(rows: pd.DataFrame) -> pd.DataFrame:
+    """Of methods that learn, the rows of the largest size."""
+    for size in SIZES:
+        most = rows.groupby(["setup", "method"])[size].transform("max")
+        rows = rows[most.isna() | (rows[size] == most)]
+    return rows
+
 
 class Stored:
     """One run; its tables are read when they are first used, in a worker.

@@ -42,11 +42,6 @@ class Worker:
         self._jobs: dict[str, _Job] = {}
         self._count = 0
 
-    @property
-    def busy(self) -> bool:
-        """Whether something is being worked on."""
-        return bool(self._jobs)
-
     def is_busy(self, key: str) -> bool:
         """Whether the work of a key goes on."""
         return key in self._jobs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -486,7 +487,9 @@ def test_no_file_of_the_dashboard_names_another_host():
             assert hosts <= {"www.w3.org"}, path
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"user": 1}', '"password"'])
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"user": 1}', '"password"', '{"a": ""}', '{"": "x"}']
+)
 def test_a_file_of_users_is_checked(tmp_path, content):
     (tmp_path / "users.json").write_text(content)
     with pytest.raises(ValueError, match="expected JSON such as"):
@@ -538,3 +541,51 @@ def test_a_run_whose_files_lead_out_of_the_store_is_not_read(tmp_path):
     (entry,) = listed(tmp_path / "results").entries
     assert entry.info.status == "unreadable"
     assert entry.info.seed is None
+
+
+def test_a_link_in_a_circle_and_a_pipe_harm_nothing_else(tmp_path):
+    run = stores.stored_run(tmp_path, "wbc-fit")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "wbc-fit" / "loop").symlink_to("loop")
+    pipe = tmp_path / "wbc-fit" / "20200101T000000Z-00000001"
+    pipe.mkdir()
+    os.mkfifo(pipe / "run.json")
+    found = {entry.info.path.name: entry.info.status for entry in listed(tmp_path).entries}
+    assert found == {run.name: "complete", pipe.name: "unreadable"}
+
+
+def test_a_linked_study_is_one_entry_and_tells_nothing_of_what_is_in_it(tmp_path):
+    stores.stored_run(tmp_path / "outside", "secret")
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "linked").symlink_to(tmp_path / "outside" / "secret")
+    (entry,) = listed(tmp_path / "results").entries
+    assert (entry.info.path.name, entry.info.status) == ("linked", "unreadable")
+
+
+def test_a_run_whose_table_is_destroyed_is_not_listed_as_whole(tmp_path):
+    run = stores.stored_run(tmp_path)
+    (run / "personalizations.parquet").write_bytes(b"")
+    found = listed(tmp_path)
+    found.learn_facts([run.name])
+    shown = load_dashboards("rows").row(found.entries[0])
+    assert shown["status"] == "⚠ damaged"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"prefix": "../x"}, "--prefix is '../x'"),
+        ({"prefix": "<b>"}, "--prefix is '<b>'"),
+        ({"origins": ("*",)}, "--origin is '\\*'"),
+        ({"address": "::1"}, "--address is ::1"),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_is_served(tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        dashboard.serve(tmp_path, port=0, **options)
+
+
+def test_a_file_in_the_place_of_the_results_is_refused(tmp_path):
+    (tmp_path / "demo.log").write_text("")
+    with pytest.raises(ValueError, match="is a file"):
+        dashboard.serve(tmp_path / "demo.log", port=0)

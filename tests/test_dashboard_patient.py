@@ -15,7 +15,7 @@ from vitolab.agent import ContinuousVito, Vito
 from vitolab.dashboard import load_dashboards
 from vitolab.exploration import explore
 from vitolab.mdp import Policy
-from vitolab.models import circulation
+from vitolab.models import circulation, electrophysiology
 from vitolab.problem import Objective, Parameter, Patient, Problem
 from vitolab.reference import NelderMead
 from vitolab.runs import RunFolder
@@ -191,6 +191,7 @@ def test_what_a_run_lacks_falls_back(store):
     assert view.content.visible
     assert view.patient.value == "C01"
     assert view.player.value == view.player.end
+    assert "Not in this run: setup 9p, patient Nobody, method magic." in view.outcome.object
 
 
 def test_a_run_that_the_store_lacks_is_told(store):
@@ -370,8 +371,6 @@ def test_the_map_is_lowest_at_the_minimum():
 
 def test_the_heart_is_shown_as_the_model_has_it():
     """Mean activation times of segments, and leads cut to their column."""
-    from vitolab.models import electrophysiology
-
     problem = electrophysiology.problem()
     patient = electrophysiology.cohort().first(1)[0]
     picture = pictures.picture(problem)
@@ -429,3 +428,9 @@ def test_steps_on_a_local_model_tell_what_they_expected(learned):
     assert "it expected a worst misfit of" in told[-1]
     assert f"and found {found:.2f}" in told[-1]
     assert "optimiser" not in " ".join(told)
+
+
+@pytest.mark.parametrize("mode", ["exact", "table"])
+def test_an_unchanged_model_is_known_again(mode):
+    problem = electrophysiology.problem("bem", mode)
+    assert answers.current(problem).version == problem.version

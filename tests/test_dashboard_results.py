@@ -236,7 +236,7 @@ def test_a_hidden_page_does_no_work_until_it_is_shown(runs):
     view, _ = opened(results_page.ResultsView, found, runs=[ids["scouting"]])
     view.selection.page = "runs"
     view.selection.runs = [ids["grid"]]
-    assert not view.worker.busy
+    assert not view.worker._jobs
     view.selection.page = "results"
     view.refresh()
     view.worker.wait(60)
@@ -249,7 +249,7 @@ def test_nothing_is_drawn_again_while_nothing_changes(runs):
     before = plots_of(view.gallery)
     found.refresh(older_than=0)
     view.refresh()
-    assert not view.worker.busy
+    assert not view.worker._jobs
     assert plots_of(view.gallery) == before
 
 

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import ipaddress
 import json
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ __all__ = ["PORT", "find_dashboards", "is_loopback", "load_dashboards", "read_us
 #: Name under which the folder of the dashboard is imported, wherever it lies.
 PACKAGE = "vitolab_dashboards"
 PORT = 5006
+_PREFIX = re.compile(r"/?([\w~@-][\w.~@-]*(/[\w~@-][\w.~@-]*)*)?/?")
 
 
 def find_dashboards() -> Path:
@@ -88,9 +90,18 @@ def serve(
     Raises
     ------
     ValueError
-        If the port is taken, or the file of users is none.
+        If the port is taken, or an argument is not what it should be.
     """
     users = None if basic_auth is None else read_users(basic_auth)
+    if Path(results).exists() and not Path(results).is_dir():
+        raise ValueError(f"{results} is a file, expected a folder of results")
+    if not _PREFIX.fullmatch(prefix):
+        raise ValueError(f"--prefix is {prefix!r}, expected a path such as /lab/ann")
+    for origin in origins:
+        if "*" in origin:
+            raise ValueError(f"--origin is {origin!r}, expected a host without wildcards")
+    if ":" in address:
+        raise ValueError(f"--address is {address}, expected a name or an IPv4 address")
     if not is_loopback(address) and users is None:
         print(
             f"vitolab: warning: {address} can be reached from other machines and nobody is asked "
@@ -129,7 +140,7 @@ def read_users(path: Path) -> dict[str, str]:
         raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
     except ValueError:
         users = None
-    named = isinstance(users, dict) and users and all(isinstance(v, str) for v in users.values())
-    if not named:
-        raise ValueError(f'{path}: expected JSON such as {{"user": "password"}}')
+    named = isinstance(users, dict) and users
+    if not named or not all(n and isinstance(v, str) and v for n, v in users.items()):
+        raise ValueError(f'{path}: expected JSON such as {{"user": "password"}}, none empty')
     return dict(users)

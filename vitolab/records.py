@@ -125,6 +125,11 @@ class MissingRecord(ValueError):
     """The file is not there."""
 
 
+def _at_once(path: str, flags: int) -> int:
+    """Open a file without waiting for anybody: a pipe in its place is empty."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
 def read_record(model: type[_R], path: Path | str) -> _R:
     """Read a JSON file through its model.
 
@@ -137,7 +142,7 @@ def read_record(model: type[_R], path: Path | str) -> _R:
     """
     name = os.path.basename(path)
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=_at_once) as file:
             content = file.read()
     except FileNotFoundError:
         raise MissingRecord(f"{name} is missing") from None

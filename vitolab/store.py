@@ -427,9 +427,17 @@ def _folders(root: Path) -> list[Path]:
     """Folders within a folder that are not hidden."""
     try:
         with os.scandir(root) as entries:
-            return [root / e.name for e in entries if not e.name.startswith(".") and e.is_dir()]
+            return [root / e.name for e in entries if not e.name.startswith(".") and _is_folder(e)]
     except OSError:
         return []
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a folder; a link in a circle is none."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
 
 
 def latest(results_root: Path | str, study: str) -> Run:

@@ -10,7 +10,7 @@ import panel as pn
 from .. import fits, safe
 from ..charts import in_one_message
 from ..cohort import Cohort
-from ..film import Film, Stored
+from ..film import Film, Tables
 from ..screen import Screen
 from ..selection import Selection
 from ..source import Entry, Source, fingerprint
@@ -31,7 +31,7 @@ class PatientView:
 
     def __init__(self, selection: Selection, source: Source, worker: Worker) -> None:
         self.selection, self.source, self.worker = selection, source, worker
-        self._stored: Stored | None = None
+        self._stored: Tables | None = None
         self._film: Film | None = None
         self.screen: Screen | None = None
         self._seen: Any = None  # files of the run when it was read
@@ -214,7 +214,7 @@ class PatientView:
         shown = self._stored.run if self._stored else ""
         return self.selection.run if self.source.entry(self.selection.run) else shown
 
-    def _loaded(self, stored: Stored) -> None:
+    def _loaded(self, stored: Tables) -> None:
         """A run was read."""
         if self._seen is None or stored.run != self._seen[0]:
             return  # another was asked for since
@@ -261,13 +261,23 @@ class PatientView:
         self.cohort.choose(chosen.patient)
         self.screen.show(film)
         self.player.visible = film.traced and len(film.x) > 1
+        notes = [*self._replaced(chosen), *film.notes]
         self.outcome.object = safe.fill(
             "<h2>{words}</h2>", words=film.words(chosen.method)
-        ) + "".join(safe.note_html("info", note) for note in film.notes)
+        ) + "".join(safe.note_html("info", note) for note in notes)
         self._step()
         if is_new:  # with their data, or the browser complains of empty axes
             self.charts.objects = [self.screen.panel]
         self.message.object, self.content.visible = "", True
+
+    def _replaced(self, chosen: fits.Chosen) -> list[str]:
+        """What the selection asks for and the run does not hold, in a sentence."""
+        lacks = [
+            f"{name} {wanted}"
+            for name in ("setup", "patient", "method")
+            if (wanted := getattr(self.selection, name)) and wanted != getattr(chosen, name)
+        ]
+        return [f"Not in this run: {', '.join(lacks)}. Another stands in its place."] * bool(lacks)
 
     @in_one_message
     def _step(self) -> None:

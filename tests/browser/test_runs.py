@@ -315,8 +315,8 @@ def test_a_password_is_asked_for_under_a_prefix(store, tmp_path, browser, watche
         server.stop()
 
 
-def handshake(url: str, origin: str) -> int:
-    """Status with which the server answers a WebSocket of some origin."""
+def handshake(url: str, origin: str, host: str | None = None) -> int:
+    """Status with which the server answers a WebSocket of some origin, for some host."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=10)
     connection.request(
@@ -329,6 +329,7 @@ def handshake(url: str, origin: str) -> int:
             "Sec-WebSocket-Key": base64.b64encode(bytes(16)).decode(),
             "Sec-WebSocket-Protocol": "bokeh, token",
             "Origin": origin,
+            "Host": host or parts.netloc,
         },
     )
     status = connection.getresponse().status
@@ -341,6 +342,17 @@ def handshake(url: str, origin: str) -> int:
 )
 def test_a_foreign_origin_is_refused(url, origin):
     assert handshake(url, origin) == 403
+
+
+def test_a_foreign_name_that_points_here_is_refused(url):
+    """The page and the socket: a name that its owner lets point at this machine (rebinding)."""
+    name = f"evil.example:{urlsplit(url).port}"
+    assert handshake(url, f"http://{name}", name) == 403
+    connection = http.client.HTTPConnection("127.0.0.1", urlsplit(url).port, timeout=10)
+    connection.request("GET", "/", headers={"Host": name})
+    answer = connection.getresponse()
+    assert answer.status == 403
+    assert b"--origin" in answer.read()
 
 
 def test_the_own_origin_is_not_refused(url):

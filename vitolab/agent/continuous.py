@@ -65,12 +65,7 @@ class ContinuousVito:
         ValueError
             If no run among the walks succeeded, or a patient of the walks is not among those given.
         """
-        counted = walks.counted
-        if not counted.any():
-            raise ValueError(
-                f"problem {problem.name!r}: none of the {counted.size} runs of the walks to learn "
-                "from gave finite outputs"
-            )
+        counted = walks.require_runs(problem)
         known = {patient.name: patient for patient in patients}
         missing = [name for name in walks.patients if name not in known] if patients else []
         if missing:

@@ -19,8 +19,9 @@ from scipy.optimize import lsq_linear
 from vitolab.problem import BoolArray, FloatArray, IntArray, Patient, Problem
 from vitolab.trajectories import Event, Fit, StopReason, Trace
 
-# Constants, set on the scouting patients of the circulation (3p, 5p, 6p) and of the
-# electrophysiology model with 2 and 100 forward runs per patient to learn from, five and six seeds.
+# Constants. NEIGHBOURS, LIKENESS, OWN_WEIGHT, MEMORY, DAMPING and PLANNED were compared on the
+# scouting patients of the circulation (3p, 5p, 6p; five seeds) and of the electrophysiology model
+# (six seeds), with 2 and 100 forward runs per patient to learn from; the others are first choices.
 #: Runs in a regression, for each of its unknowns but one.
 NEIGHBOURS = 12
 #: Weight of what is known of patients [standard deviations] beside parameters [widths of Ω].

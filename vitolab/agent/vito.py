@@ -94,12 +94,7 @@ class Vito:
             states; see `n_states_at_most`.
         """
         c = walks.misfits(problem)
-        counted = walks.counted
-        if not counted.any():
-            raise ValueError(
-                f"problem {problem.name!r}: none of the {counted.size} runs of the walks to learn "
-                "from gave finite outputs"
-            )
+        counted = walks.require_runs(problem)
         states = StateSpace.learn(
             c[counted],
             problem.tolerance,
