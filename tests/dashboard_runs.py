@@ -1,4 +1,4 @@
-"""Small runs of every kind of study, made up in milliseconds, for tests of the dashboard."""
+"""Small runs of every kind of study, made up in milliseconds, and pages that show them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from bokeh.models import Axis
 
+from vitolab.dashboard import load_dashboards
 from vitolab.models import circulation, rosenbrock
 from vitolab.problem import Objective, Parameter, Problem
 from vitolab.runs import RunFolder
@@ -189,3 +191,31 @@ def fit(root: Path) -> str:
     patients = pd.DataFrame([{"setup": "2p", "patient": "P1", **measured}])
     rows = [row(problem)]
     return store(root, "wbc-fit", rows, problems={"2p": problem}, patients=patients, arrays=arrays)
+
+
+def listed(root):
+    """What reads a store."""
+    found = load_dashboards("source").Source(root)
+    found.refresh(older_than=0)
+    return found
+
+
+def opened(page_of, found, **state):
+    """A page that has shown what it is asked for."""
+    page = page_of.__name__.removesuffix("View").lower()
+    chosen = load_dashboards("selection").Selection(page=page, **state)
+    crew = load_dashboards("worker").Worker()
+    view = page_of(chosen, found, crew)
+    content = view.panel()
+    crew.wait(60)
+    return view, content
+
+
+def plots_of(gallery):
+    """Figures that a gallery shows, as the browser gets them."""
+    return [column[1].item for column in gallery if column.visible]
+
+
+def labels_of(model):
+    """Labels of the axes of a figure."""
+    return {axis.axis_label.replace("\n", " ") for axis in model.select({"type": Axis})}

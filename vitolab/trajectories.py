@@ -258,6 +258,18 @@ class Fit:
         )
 
 
+def check_budget(max_runs: int) -> None:
+    """Refuse a personalisation without a forward run.
+
+    Raises
+    ------
+    ValueError
+        If no run is allowed.
+    """
+    if max_runs < 1:
+        raise ValueError(f"max_runs is {max_runs}, expected at least 1")
+
+
 class Personalizer(Protocol):
     """Whatever personalises: an agent or an optimiser."""
 

@@ -18,7 +18,7 @@ from vitolab.agent import storage
 from vitolab.agent.local import LIKENESS, UnitCube, Walk
 from vitolab.files import stream
 from vitolab.problem import FloatArray, Patient, Problem
-from vitolab.trajectories import Fit, Trajectories
+from vitolab.trajectories import Fit, Trajectories, check_budget
 
 FORMAT, FILE = 1, "vito-continuous.json"
 
@@ -126,8 +126,7 @@ class ContinuousVito:
 
     def _walk(self, patient: Patient, max_runs: int) -> Walk:
         """Begin a personalisation."""
-        if max_runs < 1:
-            raise ValueError(f"max_runs is {max_runs}, expected at least 1")
+        check_budget(max_runs)
         place, data = self._explored
         away = data - self._standardised(self._data_of(patient))
         return Walk(self.problem, self._cube, patient, max_runs, place, away, self.y)

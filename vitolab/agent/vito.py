@@ -16,7 +16,7 @@ from vitolab.initialization import Initializer
 from vitolab.mdp import MDP, Policy
 from vitolab.problem import FloatArray, IntArray, Patient, Problem
 from vitolab.states import StateSpace, outside
-from vitolab.trajectories import Event, Fit, StopReason, Trace, Trajectories
+from vitolab.trajectories import Event, Fit, StopReason, Trace, Trajectories, check_budget
 
 FORMAT, FILE = 1, "vito.json"
 AHEAD = 64  # random numbers that a walk draws at once
@@ -195,8 +195,7 @@ class Vito:
         rngs: Sequence[np.random.Generator],
     ) -> list[Fit]:
         """Advance all walks by one forward run at a time until each has ended."""
-        if max_runs < 1:
-            raise ValueError(f"max_runs is {max_runs}, expected at least 1")
+        check_budget(max_runs)
         problem = self.problem
         n = len(starts)
         z = problem.measured(patient)

@@ -9,7 +9,7 @@ import numpy as np
 
 from vitolab.files import stream
 from vitolab.problem import FloatArray, Patient, Problem
-from vitolab.trajectories import Event, Fit, StopReason, Trace
+from vitolab.trajectories import Event, Fit, StopReason, Trace, check_budget
 
 
 class EndedError(Exception):
@@ -24,8 +24,7 @@ class Counter:
     """Runs the model for an optimiser, records every run and enforces the stop rule."""
 
     def __init__(self, problem: Problem, patient: Patient, max_runs: int) -> None:
-        if max_runs < 1:
-            raise ValueError(f"max_runs is {max_runs}, expected at least 1")
+        check_budget(max_runs)
         self.problem, self.patient, self.max_runs = problem, patient, max_runs
         self.z = problem.measured(patient)
         self.x: list[FloatArray] = []

@@ -1,0 +1,184 @@
+"""The page Policy without a server: states, actions, where they lead, files."""
+
+from __future__ import annotations
+
+import io
+
+import dashboard_runs as made
+import numpy as np
+import pandas as pd
+import pytest
+from dashboard_runs import labels_of, listed, opened, plots_of
+
+from vitolab.dashboard import load_dashboards
+from vitolab.models import rosenbrock
+from vitolab.store import Run
+
+explain = load_dashboards("explain")
+figures = load_dashboards("figures")
+policy = load_dashboards("policy")
+selection = load_dashboards("selection")
+worker = load_dashboards("worker")
+policy_page = load_dashboards("views.policy")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A run with policies and one without, their identifiers, and what reads them."""
+    root = tmp_path_factory.mktemp("kinds")
+    ids = {"grid": made.grid(root), "scouting": made.scouting(root)}
+    return listed(root), ids
+
+
+@pytest.fixture(scope="module")
+def known(runs):
+    """The stored policy of the grid study."""
+    found, ids = runs
+    run = found.run(ids["grid"])
+    return policy.learned(run.arrays, run.manifest.problems, "base, free")
+
+
+def test_the_stored_policy_is_the_one_that_was_learned(runs, known):
+    run = Run.load(runs[0].entry(runs[1]["grid"]).info.path)
+    assert np.array_equal(known.policy.q, run.arrays["base, free/q"])
+    assert known.actions[0] == "x₁ -100 steps"
+    assert np.array_equal(known.visits, run.arrays["base, free/visits"])
+
+
+def test_value_iteration_from_stored_transitions_finds_the_stored_values(known):
+    rounds = policy.rounds(known)
+    assert set(rounds) == {"value iteration", "modified policy iteration, as stored"}
+    assert rounds["value iteration"][-1] < 1e-8
+    assert len(rounds["value iteration"]) > len(rounds["modified policy iteration, as stored"])
+
+
+def test_actions_of_a_state_are_listed_best_first(known):
+    state = int(np.argmax(known.visits[1:].sum(axis=1))) + 1
+    table = policy.action_table(known, state)
+    assert table["Q"].is_monotonic_decreasing
+    assert table["drawn [%]"].sum() == pytest.approx(100.0, abs=0.6)
+    assert table["times seen"].sum() == known.visits[state].sum()
+    assert table["action"].iloc[0] == known.actions[int(known.policy.greedy[state])]
+
+
+def test_successors_are_those_that_were_seen(known):
+    state, action = map(int, np.argwhere(known.visits[1:] > 3)[0] + (1, 0))
+    reached = policy.successors(known, state, action)
+    assert reached["seen"].sum() == known.visits[state, action]
+    assert reached["probability"].sum() == pytest.approx(1.0)
+    assert reached["seen"].is_monotonic_decreasing
+
+
+def test_arrows_point_to_the_mean_of_what_was_reached(known):
+    ends = policy.drift(known)
+    state = int(np.argmax(known.visits[1:].sum(axis=1))) + 1
+    reached = policy.successors(known, state, int(known.policy.greedy[state]))
+    centroids = known.states.centroids[reached["state"].to_numpy()]
+    assert ends[state] == pytest.approx(reached["probability"].to_numpy() @ centroids)
+
+
+def test_over_parameter_space_the_best_action_is_that_of_the_state(runs, known):
+    patients = runs[0].run(runs[1]["grid"]).patients
+    points, steps, optimum, name = policy.over_parameters(known, patients, "F003")
+    assert name == "F003"
+    function = rosenbrock.cohort(3)[2]
+    assert optimum == pytest.approx(rosenbrock.optimum(function))
+    y = rosenbrock.problem().simulate(points[[40]], function)
+    state = int(known.states.quantize(y)[0])
+    assert np.array_equal(steps[40], known.problem.actions[known.policy.greedy[state]])
+
+
+def test_arrays_that_do_not_fit_are_refused(runs):
+    run = runs[0].run(runs[1]["grid"])
+    arrays = dict(run.arrays)
+    arrays["base, free/q"] = arrays["base, free/q"][:, :3]
+    with pytest.raises(ValueError, match="do not fit 2 objectives and 12 actions"):
+        policy.learned(arrays, run.manifest.problems, "base, free")
+
+
+def test_the_policy_page_shows_states_a_state_and_the_convergence(runs):
+    found, ids = runs
+    view, _ = opened(policy_page.PolicyView, found, runs=[ids["grid"]])
+    assert view.plane.item
+    assert labels_of(view.shown.plane.model) == {"misfit: T₁ = α − x₁", "misfit: T₂ = x₂ − x₁²"}
+    assert len(plots_of(view.state_plot)) == 1
+    assert len(plots_of(view.further)) == 2  # convergence, and the map over parameters
+    assert "Value iteration is repeated here" in view.further_note.object
+    assert "Its actions" in view.state_tables.object
+
+
+def test_a_click_chooses_the_nearest_state(runs):
+    found, ids = runs
+    view, _ = opened(policy_page.PolicyView, found, runs=[ids["grid"]])
+    at = view.shown.known.states.centroids[7]
+    view.plane.tapped = {"x": float(at[0]), "y": float(at[1]), "count": 1}
+    view.worker.wait(60)
+    assert view.selection.state == 7
+    assert view.state.value == 7
+    assert "State 7 stands for misfits" in view.state_note.object
+    assert view.plane.marks["ring"] == {"x": [at[0]], "y": [at[1]]}
+    reached = policy.successors(view.shown.known, 7, int(view.shown.known.policy.greedy[7]))
+    assert len(view.plane.marks["ways"]["to_x"]) == min(len(reached), explain.MOST_SUCCESSORS)
+
+
+def test_colours_and_axes_come_from_the_address(runs):
+    found, ids = runs
+    view, _ = opened(
+        policy_page.PolicyView,
+        found,
+        runs=[ids["grid"]],
+        objectives=["t2", "t1"],
+        color="action",
+        view="near,labels",
+        state=3,
+    )
+    assert view.shown.axes == (1, 0)
+    assert (view.color.value, view.range.value, view.marks.value) == ("action", "near", "labels")
+    assert view.state.value == 3
+    assert view.shown.plane.model.below[0].axis_label == "misfit: T₂ = x₂ − x₁²"
+    view.color.value = "visits"
+    assert view.selection.color == "visits"
+
+
+def test_states_out_of_range_and_unknown_names_fall_back(runs):
+    found, ids = runs
+    view, _ = opened(
+        policy_page.PolicyView,
+        found,
+        runs=[ids["grid"]],
+        setup="base, free, restart",
+        state=10**6,
+        action=999,
+        objectives=["x", "y", "z"],
+        color="pink",
+    )
+    assert view.message.object == ""
+    assert view.setup.value == "base, free"
+    assert view.state.value < view.shown.known.states.n_states
+
+
+def test_what_a_run_does_not_store_is_said(tmp_path):
+    run = made.grid(tmp_path, transitions=False)
+    view, _ = opened(policy_page.PolicyView, listed(tmp_path), runs=[run])
+    assert "Where transitions lead is not stored" in view.state_note.object
+    assert "there are no arrows" in view.plane_note.object
+    assert "stored no transitions" in view.further_note.object
+    assert view.marks.value == "labels"
+
+
+def test_a_run_without_policy_says_which_have_one(runs):
+    found, ids = runs
+    view, _ = opened(policy_page.PolicyView, found, runs=[ids["scouting"]])
+    assert "stored no policy" in view.message.object
+    assert "rosenbrock-grid" in view.message.object
+    assert not view.content.visible
+
+
+def test_the_plane_of_states_is_saved(runs):
+    found, ids = runs
+    view, _ = opened(policy_page.PolicyView, found, runs=[ids["grid"]])
+    name, content = explain.make_file(view.shown, "rosenbrock-grid", ids["grid"], "csv")
+    table = pd.read_csv(io.BytesIO(content))
+    assert len(table) == view.shown.known.states.n_states
+    assert name.endswith("-base-free-policy.csv")
+    assert explain.make_file(view.shown, "s", "r", "svg")[1].lstrip().startswith(b"<?xml")
