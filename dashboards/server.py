@@ -49,10 +49,9 @@ def serve(
             "logout_template": str(_LOGIN),
         }
     path = f"/{prefix.strip('/')}/" if prefix.strip("/") else "/"
-    if port == 0:
-        port = _free_port(address)
-    hosts = allowed_origins(address, port, origins)
     try:
+        port = port or _free_port(address)
+        hosts = allowed_origins(address, port, origins)
         server = pn.io.server.get_server(
             {"/": lambda: create_app(results)},
             port=port,
@@ -66,7 +65,7 @@ def serve(
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise ValueError(f"port {port} is in use, choose another with --port") from None
-        raise ValueError(f"{address}:{port}: {error.strerror}, expected an own address") from None
+        raise ValueError(f"--address {address}: {error.strerror}, expected an own one") from None
     # first of all rules: no page, file or socket is behind it
     server._tornado.default_router.rules.insert(0, Rule(_ForeignHost(hosts), _Refuse))
     host = socket.gethostname() if address in _ANY else address

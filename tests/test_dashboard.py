@@ -578,6 +578,7 @@ def test_a_run_whose_table_is_destroyed_is_not_listed_as_whole(tmp_path):
         ({"prefix": "<b>"}, "--prefix is '<b>'"),
         ({"origins": ("*",)}, "--origin is '\\*'"),
         ({"address": "::1"}, "--address is ::1"),
+        ({"address": "300.1.1.1"}, "--address 300.1.1.1: .*, expected an own one"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_is_served(tmp_path, options, message):
