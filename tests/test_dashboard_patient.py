@@ -197,7 +197,8 @@ def test_what_a_run_lacks_falls_back(store):
 def test_a_run_that_the_store_lacks_is_told(store):
     """No other run stands in its place; a chosen one takes it."""
     view, chosen, working = opened(store, runs=["nothing"])
-    assert "no run nothing in this store" in words(view.message.object)
+    assert "not in this store: nothing" in words(view.message.object)
+    assert view.run.value not in [entry.id for entry in view.source.entries]
     assert not view.content.visible
     chosen.runs = []
     working.wait()

@@ -9,6 +9,7 @@ import panel as pn
 
 from .. import fits, safe
 from ..charts import in_one_message
+from ..choice import NONE
 from ..cohort import Cohort
 from ..film import Film, Tables
 from ..screen import Screen
@@ -116,7 +117,7 @@ class PatientView:
         if self.selection.run and self.source.entry(self.selection.run) is None:
             self._seen = None
             self.worker.drop("patient-run", "patient-film")
-            self._say("error", f"there is no run {self.selection.run} in this store")
+            self._say("error", f"not in this store: {self.selection.run}; choose another run above")
             return
         if entry is None:
             folder = shlex.quote(str(self.source.results))
@@ -156,7 +157,10 @@ class PatientView:
         chosen = self._entry(entries)
         if chosen is not None and chosen.id not in options.values():
             options[safe.plain(chosen.id)] = chosen.id
-        self._fill(self.run, options, chosen.id if chosen else None)
+        value = chosen.id if chosen else None
+        if self.selection.run and self.source.entry(self.selection.run) is None:
+            options, value = {"not in this store": NONE} | options, NONE
+        self._fill(self.run, options, value)
 
     def _fill(self, widget: Any, options: dict[str, Any], value: Any) -> None:
         """Offer options without a change by the user."""
@@ -171,7 +175,7 @@ class PatientView:
 
     def _changed(self, act: Any, value: Any) -> None:
         """The user changed a widget."""
-        if not self._busy and value is not None:
+        if not self._busy and value not in (None, NONE):
             act(value)
 
     def _set(self, **values: Any) -> None:
