@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import panel as pn
+from panel.io.resources import LOCAL_DIST
 
 from . import safe
 from .address import sync
@@ -142,7 +143,7 @@ class Frame:
             '<div class="row"><span class="path">{path}</span><span>{runs}</span>'
             '<span class="faint">{updated}</span><span class="faint">{patients}</span></div>',
             path=source.results,
-            runs=f"{n} run{'' if n == 1 else 's'}{f', {running} running' if running else ''}",
+            runs=f"{n:,} run{'' if n == 1 else 's'}{f', {running} running' if running else ''}",
             patients=SYNTHETIC,
             updated=f"updated {when:%H:%M:%S} UTC" if when else "not read as yet",
         )
@@ -212,6 +213,9 @@ def create_app(results: Path) -> Any:
         pn.state.add_periodic_callback(frame.tick, period=POLL)
 
     pn.state.onload(begin)
-    if pn.state.curdoc is not None and pn.state.curdoc.session_context is not None:
+    document = pn.state.curdoc
+    if document is not None and document.session_context is not None:
         pn.state.on_session_destroyed(lambda context: worker.close())
+        # Panel says this to pages that it makes, not to a session that was made anew for one
+        document.template_variables.setdefault("dist_url", LOCAL_DIST)
     return template

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import importlib
+import logging
 import secrets
 import socket
+from asyncio import AbstractEventLoop
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,10 @@ import panel as pn
 import psutil
 from bokeh.server.util import check_allowlist
 from tornado.httputil import HTTPServerRequest
+from tornado.iostream import StreamClosedError
 from tornado.routing import Matcher, Rule
 from tornado.web import RequestHandler
+from tornado.websocket import WebSocketClosedError
 
 from .frame import create_app
 from .selection import PAGES
@@ -37,8 +41,9 @@ def serve(
     """Serve until interrupted; see `vitolab.dashboard.serve`."""
     results = results.absolute()
     shared(results).refresh()
-    for page in PAGES:  # what takes seconds to import is there before anybody looks
-        importlib.import_module(f".views.{page}", __package__)
+    # what takes seconds to import is there before anybody looks
+    for module in (*(f".views.{page}" for page in PAGES), ".sections", "vitolab.plots"):
+        importlib.import_module(module, __package__)
     options: dict[str, Any] = {}
     if basic_auth is not None:
         # logins end with the process: the key that signs them is nowhere kept
@@ -71,7 +76,10 @@ def serve(
     host = socket.gethostname() if address in _ANY else address
     print(f"dashboard of {results}: http://{host}:{port}{path} (Ctrl-C ends it)", flush=True)
     server.start()
-    server.io_loop.start()
+    loop: Any = server.io_loop
+    loop.asyncio_loop.set_exception_handler(_told_unless_closed)
+    logging.getLogger("bokeh.server.views.ws").setLevel(logging.ERROR)
+    loop.start()
 
 
 def allowed_origins(address: str, port: int, further: tuple[str, ...]) -> list[str]:
@@ -92,6 +100,12 @@ def allowed_origins(address: str, port: int, further: tuple[str, ...]) -> list[s
     else:
         hosts.add(address)
     return [*(f"{host.lower()}:{port}" for host in sorted(hosts)), *further]
+
+
+def _told_unless_closed(loop: AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what nobody caught, but not that a tab was closed while something was sent to it."""
+    if not isinstance(context.get("exception"), WebSocketClosedError | StreamClosedError):
+        loop.default_exception_handler(context)
 
 
 class _ForeignHost(Matcher):

@@ -18,6 +18,9 @@ from vitolab.store import assemble
 from vitolab.tables import patient_table, table
 from vitolab.validation import policy_arrays
 
+#: Columns that only methods which learn fill.
+SIZES = ("n_states", "n_samples")
+
 EP = Problem(
     name="electrophysiology",
     version="1",
@@ -191,6 +194,36 @@ def fit(root: Path) -> str:
     patients = pd.DataFrame([{"setup": "2p", "patient": "P1", **measured}])
     rows = [row(problem)]
     return store(root, "wbc-fit", rows, problems={"2p": problem}, patients=patients, arrays=arrays)
+
+
+def traced(root: Path, *, n_patients: int = 48, n_starts: int = 21, n_steps: int = 100) -> str:
+    """Forward runs of many personalisations, made up: 100,800 unless told otherwise."""
+    problem, rng = circulation.problem("2p"), np.random.default_rng(0)
+    patients = circulation.cohort().first(n_patients)
+    rows = [
+        row(problem, method="nelder-mead", patient=patient.name, start=start, n_runs=n_steps)
+        for patient in patients
+        for start in range(n_starts)
+    ]
+    fits = pd.DataFrame(rows)[["setup", "patient", "method", *SIZES, "repeat", "start"]]
+    traces = fits.loc[fits.index.repeat(n_steps)].reset_index(drop=True)
+    steps = np.tile(np.arange(n_steps), len(fits))
+    traces = traces.assign(iteration=steps, event="step", action=-1, state=-1)
+    for parameter in problem.parameters:
+        traces[f"x:{parameter.name}"] = rng.uniform(parameter.lower, parameter.upper, len(traces))
+    for objective in problem.objectives:
+        c = objective.tolerance * rng.normal(size=len(traces))
+        z = {patient.name: patient.measurements[objective.name] for patient in patients}
+        traces[f"y:{objective.name}"] = traces["patient"].map(z) + c
+        traces[f"c:{objective.name}"] = c
+    return store(
+        root,
+        "wbc-convergence",
+        rows,
+        problems={"2p": problem},
+        patients=patient_table({"2p": problem}, patients),
+        traces=traces.astype(dict.fromkeys((*SIZES, "repeat", "start"), "Int64")),
+    )
 
 
 def listed(root):

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import json
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
-from vitolab.problem import Objective, Parameter, Problem
+from vitolab.problem import Objective, Parameter, Patient, Problem
+from vitolab.reference import NelderMead
 from vitolab.runs import RunFolder
 from vitolab.store import assemble
+from vitolab.tables import fit_row, patient_table, table, trace_table
+from vitolab.validation import policy_arrays
 
 #: Text that would act if a page took it for HTML.
 PAYLOADS = (
@@ -20,6 +28,9 @@ PAYLOADS = (
     "</style></script><b onmouseover=\"window.hit='b'\">bold",
     "{{ 7 * 7 }} ${7 * 7} [a](javascript:window.hit='md')",
 )
+
+#: What stands beside the tables of a complete run.
+RECORDS = ("start", "run")
 
 PROBLEM = Problem(
     name="linear",
@@ -77,6 +88,23 @@ def stored_run(root: Path, study: str = "wbc-fit", seed: int = 0) -> Path:
     return finish_run(start_run(root, study, seed))
 
 
+def crowd(root: Path, n_runs: int) -> None:
+    """Complete runs that share their tables, so that a thousand are there in a second."""
+    pattern = stored_run(root)
+    start, manifest = (json.loads((pattern / f"{name}.json").read_text()) for name in RECORDS)
+    for seed in range(1, n_runs):
+        path = pattern.with_name(f"20200101T000000Z-{seed:08x}")
+        path.mkdir()
+        for file in pattern.glob("*.parquet"):
+            os.link(file, path / file.name)
+        record = json.dumps(start | {"seed": seed})
+        (path / "start.json").write_text(record, encoding="utf-8")
+        size, sha256 = len(record), hashlib.sha256(record.encode()).hexdigest()
+        files = manifest["files"] | {"start.json": {"size": size, "sha256": sha256}}
+        record = json.dumps(manifest | {"seed": seed, "files": files})
+        (path / "run.json").write_text(record, encoding="utf-8")
+
+
 def hostile_run(root: Path, payload: str, folder: str = "20200101T000000Z-00000000") -> Path:
     """A failed run whose every text is a payload."""
     path = root / "hostile" / folder
@@ -99,6 +127,42 @@ def hostile_run(root: Path, payload: str, folder: str = "20200101T000000Z-000000
     record |= {"problems": {}, "files": {}}
     (path / "run.json").write_text(json.dumps(record), encoding="utf-8")
     return path
+
+
+def hostile_study(root: Path, payloads: Sequence[str]) -> str:
+    """A complete run of which every name is a payload, with a policy; its identifier."""
+    text = itertools.cycle(payloads)
+    setup, name = next(text), next(text)
+    problem = Problem(
+        name=next(text),
+        version=next(text),
+        parameters=(Parameter(next(text), next(text), next(text), -5.0, 5.0, 0.0, 0.02),),
+        objectives=tuple(
+            Objective(f"{next(text)}{' ' * (k + 1)}", next(text), next(text), 0.5) for k in range(2)
+        ),
+        simulate=lambda x, patient: np.hstack([x, 2.0 * x]),
+    )
+    data: dict[str, float | str] = {next(text): next(text)}
+    patient = Patient(name, dict.fromkeys((o.name for o in problem.objectives), 1.0), data)
+    fit = NelderMead(problem).personalize(patient, max_runs=5, seed=0)
+    keys = {"setup": setup, "patient": name, "seed": 0, "repeat": 0, "start": 0}
+    labels = [
+        keys | {"method": "vito", "n_states": 8, "n_samples": 50},
+        keys | {"method": next(text), "n_states": None, "n_samples": None},
+    ]
+    run = RunFolder.start(root, "wbc-convergence", {next(text): next(text)}, 0, "1", again=True)
+    rows = [label | {"n_states_used": None} | fit_row(problem, fit) for label in labels]
+    traces = [trace_table(problem, fit, label) for label in labels]
+    run.write_part("part", table(rows), pd.concat(traces))
+    problems, sizes = {setup: problem}, {"n_states": {setup: 8}, "n_samples": {setup: 50}}
+    assemble(
+        run,
+        problems=problems,
+        patients=patient_table(problems, [patient]),
+        arrays=policy_arrays(problems, [patient], **sizes),
+    )
+    run.finish("complete")
+    return run.path.name
 
 
 def bad_folders(root: Path) -> dict[str, Path]:

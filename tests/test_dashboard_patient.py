@@ -16,7 +16,6 @@ from vitolab.dashboard import load_dashboards
 from vitolab.exploration import explore
 from vitolab.mdp import Policy
 from vitolab.models import circulation, electrophysiology
-from vitolab.problem import Objective, Parameter, Patient, Problem
 from vitolab.reference import NelderMead
 from vitolab.runs import RunFolder
 from vitolab.states import StateSpace
@@ -230,32 +229,10 @@ def test_hidden_pages_wait(store):
     assert view.patient.value == "C03"
 
 
-def hostile_store(root, payload):
-    """A complete run whose setup, patient, method, parameter and objective are payloads."""
-    run = RunFolder.start(root, "wbc-fit", {}, 0, "1", again=True)
-    problem = Problem(
-        name="linear",
-        version="1",
-        parameters=(Parameter(payload, payload, payload, -5.0, 5.0, 0.0, 0.02),),
-        objectives=(Objective(f"{payload} ", payload, payload, 0.5),),
-        simulate=lambda x, patient: x,
-    )
-    label = {"setup": payload, "patient": payload, "method": payload, "seed": 0}
-    label |= {"n_states": None, "n_samples": None, "repeat": None, "start": 0}
-    patient = Patient(payload, {f"{payload} ": 1.0}, {payload: payload})
-    fit = NelderMead(problem).personalize(patient, max_runs=5, seed=0)
-    rows = table([label | {"n_states_used": None} | fit_row(problem, fit)])
-    run.write_part("part", rows, trace_table(problem, fit, label))
-    assemble(
-        run, problems={payload: problem}, patients=patient_table({payload: problem}, [patient])
-    )
-    run.finish("complete")
-
-
 @pytest.mark.parametrize("payload", stores.PAYLOADS)
 def test_hostile_names_are_text(tmp_path, payload):
     """Names in a store do not become markup, in any part of the page."""
-    hostile_store(tmp_path, payload)
+    stores.hostile_study(tmp_path, [payload])
     view, *_ = opened(tmp_path)
     assert view.content.visible, view.message.object
     assert payload in view.patient.options.values()

@@ -185,7 +185,8 @@ class RunsView:
         elif not entries:
             self.message.object = safe.note_html("empty", f"None of {total} runs matches.")
         else:
-            shown = f"{len(entries)} of {total} runs" if len(entries) < total else f"{total} runs"
+            shown = f"{total:,} runs"
+            shown = f"{len(entries):,} of {shown}" if len(entries) < total else shown
             words = f"{shown}. Choose up to {MOST} to look at or to compare."
             self.message.object = safe.fill('<span class="faint">{words}</span>', words=words)
 

@@ -7,12 +7,13 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-#: Sizes of the real studies that pages are tested on: three models in about a minute.
+#: Sizes of the real studies that pages are tested on: three models in half a minute.
 STUDIES = {
     "rosenbrock-grid": {"n_functions": 6, "grid_size": 5, "n_samples": 500, "n_states": 40},
     "wbc-convergence": {
@@ -33,7 +34,11 @@ import json, pathlib, sys
 from vitolab import studies
 name, overrides, results = sys.argv[1:]
 info = studies.run(
-    studies.find_study(name), "quick", json.loads(overrides), results=pathlib.Path(results)
+    studies.find_study(name),
+    "quick",
+    json.loads(overrides),
+    results=pathlib.Path(results),
+    n_jobs=1,  # they are small, and run beside each other
 )
 sys.exit(info.reason if info.status != "complete" else 0)
 """
@@ -52,6 +57,7 @@ class Server:
     ) -> None:
         self.results, self._code, self._arguments = results, code, arguments
         self._process: subprocess.Popen[str] | None = None
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - as long as the server
         self.url = ""
         self.start()
 
@@ -60,6 +66,7 @@ class Server:
         self._process = subprocess.Popen(
             [sys.executable, "-c", self._code, str(self.results), str(port), *self._arguments],
             stdout=subprocess.PIPE,
+            stderr=self._errors,
             text=True,
         )
         assert self._process.stdout is not None
@@ -73,14 +80,15 @@ class Server:
         """Port that it listens on."""
         return urlsplit(self.url).port or 0
 
-    @property
-    def process(self) -> int:
-        """Process that serves."""
+    def told(self, signal: int) -> str:
+        """The line that it prints on a signal."""
         assert self._process is not None
-        return self._process.pid
+        assert self._process.stdout is not None
+        self._process.send_signal(signal)
+        return self._process.stdout.readline().strip()
 
     def stop(self) -> None:
-        """End it."""
+        """End it; fails if it did not catch everything that went wrong in it."""
         if self._process is not None:
             self._process.terminate()
             try:
@@ -89,6 +97,9 @@ class Server:
                 self._process.kill()
                 self._process.wait(10)
             self._process = None
+            self._errors.seek(0)
+            said = self._errors.read()
+            assert "Traceback" not in said, said
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import http.client
-import os
 import re
 import socket
 import subprocess
@@ -75,18 +74,6 @@ def test_opens_with_header_table_and_key_results(url, store, new_page):
     solved = page.locator("td.c-solved", has_text="66.7")
     solved.first.wait_for()
     assert page.title() == "vitolab"
-
-
-def test_the_first_view_comes_within_five_seconds(url, new_page):
-    took = []
-    for _ in range(3):
-        page = new_page(url)
-        rows(page).first.wait_for()
-        took.append(page.evaluate("performance.now()"))  # ms since the navigation began
-        page.close()
-    # on a machine that is busy with something else each processor is shared
-    shared = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
-    assert min(took) < 5000 * shared
 
 
 def test_deep_link_restores_filters_order_and_choice(url, store, new_page):
@@ -212,6 +199,40 @@ def test_hostile_text_is_shown_and_never_acts(url, store, new_page):
     assert page.evaluate("window.hit") is None
 
 
+def test_hostile_names_never_act_on_any_page(tmp_path, serve_store, new_page):
+    """Setup, patient, method, problem, parameters, objectives, units: all are payloads."""
+    stores.hostile_study(tmp_path, stores.PAYLOADS)
+    page = new_page(serve_store(tmp_path).url, width=390)
+    for title, sign in (
+        ("Results", "Vito solves 0 %"),
+        ("Policy", "stands for misfits of"),
+        ("Patient", "by vito: not solved"),
+    ):
+        page.get_by_role("button", name=title, exact=True).first.click()
+        for text in (stores.PAYLOADS[0], sign):
+            page.get_by_text(text).locator("visible=true").first.wait_for()
+        page.locator(".bk-Figure:visible canvas").first.wait_for()
+        page.locator(".bk-Figure:visible").first.hover()
+        assert page.evaluate("document.documentElement.scrollWidth") == 390, title
+    assert page.evaluate("window.hit") is None
+
+
+def test_the_browser_is_told_to_ask_no_other_machine(url, new_page, watched):
+    page = new_page(url)
+    watched.expected += ["other.example", "Content Security Policy"]
+    refused = page.evaluate(
+        """async () => {
+          const told = []
+          document.addEventListener('securitypolicyviolation', (e) => told.push(e.blockedURI))
+          document.body.append(Object.assign(new Image(), {src: 'http://other.example/x.png'}))
+          await fetch('http://other.example/').catch(() => null)
+          await new Promise((resolve) => setTimeout(resolve, 100))
+          return told
+        }"""
+    )
+    assert sorted(refused) == ["http://other.example/", "http://other.example/x.png"]
+
+
 @pytest.mark.parametrize("payload", stores.PAYLOADS[:3])
 def test_hostile_values_of_the_address_never_act(url, new_page, payload):
     names = (
@@ -278,14 +299,6 @@ def test_a_lost_connection_is_told_and_comes_back(live, new_page, watched):
     page.get_by_text("The connection to the server was lost").wait_for(state="hidden")
     page.get_by_text("1 run", exact=True).wait_for()
     assert query(page) == "?search=seed"
-
-
-def test_eight_tabs_keep_working(url, new_page):
-    pages = [new_page(url, wait=False) for _ in range(8)]
-    for page in pages:
-        page.get_by_label("Study").select_option("ep-scouting")
-    for page in pages:
-        page.get_by_text("6 of 34 runs").wait_for()
 
 
 def test_a_password_is_asked_for_under_a_prefix(store, tmp_path, browser, watched, new_server):
