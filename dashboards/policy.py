@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,22 @@ class Learned:
     def actions(self) -> list[str]:
         """The actions in words."""
         return [self.problem.describe_action(a) for a in range(self.problem.n_actions)]
+
+    @cached_property
+    def rounds(self) -> dict[str, FloatArray]:
+        """Bellman residuals of the solution, and of value iteration from the transitions."""
+        told = {}
+        if self.mdp is not None:
+            try:
+                again = self.mdp.solve("value-iteration")
+            except RuntimeError:
+                again = None
+            # a run does not store its discount: only where the usual one gives the stored values
+            if again is not None and np.allclose(again.v, self.policy.v, rtol=1e-4, atol=1e-4):
+                told["value iteration"] = again.residuals
+        if len(self.policy.residuals):
+            told["modified policy iteration, as stored"] = self.policy.residuals
+        return told
 
 
 def setups_of(arrays: Mapping[str, Any]) -> list[str]:
@@ -204,22 +221,6 @@ def drift(known: Learned) -> FloatArray | None:
         if state and seen.sum():
             ends[state] = seen @ known.states.centroids[mdp.successor[where]] / seen.sum()
     return ends
-
-
-def rounds(known: Learned) -> dict[str, FloatArray]:
-    """Bellman residuals of the solution, and of value iteration from the stored transitions."""
-    told = {}
-    if known.mdp is not None:
-        try:
-            again = known.mdp.solve("value-iteration")
-        except RuntimeError:
-            again = None
-        # a run does not store its discount: only where the usual one gives the stored values
-        if again is not None and np.allclose(again.v, known.policy.v, rtol=1e-4, atol=1e-4):
-            told["value iteration"] = again.residuals
-    if len(known.policy.residuals):
-        told["modified policy iteration, as stored"] = known.policy.residuals
-    return told
 
 
 def told(known: Learned, state: int) -> str:

@@ -46,7 +46,7 @@ def test_the_stored_policy_is_the_one_that_was_learned(runs, known):
 
 
 def test_value_iteration_from_stored_transitions_finds_the_stored_values(known):
-    rounds = policy.rounds(known)
+    rounds = known.rounds
     assert set(rounds) == {"value iteration", "modified policy iteration, as stored"}
     assert rounds["value iteration"][-1] < 1e-8
     assert len(rounds["value iteration"]) > len(rounds["modified policy iteration, as stored"])
@@ -138,6 +138,49 @@ def test_colours_and_axes_come_from_the_address(runs):
     assert view.shown.plane.model.below[0].axis_label == "misfit: T₂ = x₂ − x₁²"
     view.color.value = "visits"
     assert view.selection.color == "visits"
+
+
+def test_what_was_learned_is_put_together_once(tmp_path, monkeypatch):
+    """A change of colour, marks, range or axes draws the plane again, and nothing else."""
+    learned, drawn = [], []
+    for module, name, seen in (
+        (policy, "learned", learned),
+        (policy_page, "prepare_state", drawn),
+        (policy_page, "prepare_further", drawn),
+    ):
+        whole = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *a, f=whole, s=seen: s.append(f) or f(*a))
+    run = made.grid(tmp_path)
+    view, _ = opened(policy_page.PolicyView, listed(tmp_path), runs=[run])
+    solved = view.shown.known.rounds
+    planes = [view.plane.item]
+    for values in (
+        {"color": "action"},
+        {"view": "near,labels"},
+        {"objectives": ["t2", "t1"]},
+        {"color": "value"},
+    ):
+        view.selection.param.update(**values)
+        view.worker.wait(60)
+        planes.append(view.plane.item)
+    assert len(set(planes)) == len(planes)
+    assert view.shown.known.rounds is solved
+    assert (len(learned), len(drawn)) == (1, 2)
+    view.selection.patient = "F002"
+    view.worker.wait(60)
+    assert "F002" in view.further[1][0].object
+    assert (len(learned), len(drawn)) == (1, 3)
+
+
+def test_what_was_learned_is_read_again_where_the_files_changed(tmp_path):
+    run = made.grid(tmp_path)
+    found = listed(tmp_path)
+    view, _ = opened(policy_page.PolicyView, found, runs=[run])
+    before = view.shown.known
+    (found.entry(run).info.path / "note.txt").touch()
+    view.refresh()
+    view.worker.wait(60)
+    assert view.shown.known is not before
 
 
 def test_states_out_of_range_and_unknown_names_fall_back(runs):

@@ -10,7 +10,15 @@ import panel as pn
 
 from .. import safe
 from ..choice import MARGIN, RunChoice, label_of, stamp
-from ..explain import Shown, ShownState, make_file, prepare, prepare_state
+from ..explain import (
+    Shown,
+    ShownFurther,
+    ShownState,
+    make_file,
+    prepare,
+    prepare_further,
+    prepare_state,
+)
 from ..gallery import Drawing, gallery, show, title_of
 from ..part import spoken, tables_pane
 from ..policy import STUDIES
@@ -86,10 +94,9 @@ class PolicyView:
             (self.action, lambda v: {"action": None if v == BEST else v}),
         ):
             widget.param.watch(lambda event, act=act: self._changed(act(event.new)), "value")
-        self.selection.watch(
-            self.refresh, "runs", "setup", "objectives", "color", "view", "patient"
-        )
+        self.selection.watch(self.refresh, "runs", "setup", "objectives", "color", "view")
         self.selection.watch(self._show_state, "state", "action")
+        self.selection.watch(self._show_further, "patient")
         self.plane.param.watch(self._tapped, "tapped")
 
     def _changed(self, values: dict[str, Any]) -> None:
@@ -158,7 +165,6 @@ class PolicyView:
             tuple(selection.objectives),
             selection.color,
             selection.view,
-            selection.patient,
         )
         wanted = (stamp([entry]), len(entries), tuple(lost), asked)
         if wanted == self._seen:
@@ -214,8 +220,8 @@ class PolicyView:
         self.message.object = safe.note_html("empty", why)
 
     def _show(self, shown: Shown) -> None:
-        """Show what a job made ready."""
-        first = self.shown is None or self.shown.known is not shown.known
+        """Show what a job made ready; what is told of the states stays with a change of colour."""
+        is_new = self.shown is None or self.shown.known is not shown.known
         self.shown = shown
         self._busy = True
         try:
@@ -227,11 +233,11 @@ class PolicyView:
         self.plane_title.object = title_of(shown.plane)
         self.plane.param.update(item=shown.plane.item, height=shown.plane.model.height)
         self.plane_table.object = shown.table
-        show(shown.further, self.further, self.worker, "further")
-        self.further_note.object = spoken(shown.further_note)
         self.saver.allow(("csv", "png", "svg"))
         self.content.visible = True
-        self._show_state(again=first)
+        self._show_state(again=is_new)
+        if is_new:
+            self._show_further()
 
     def _offer(self, shown: Shown) -> None:
         """Bring the widgets up to date."""
@@ -244,14 +250,12 @@ class PolicyView:
             (self.color, {k: v for k, v in COLORS.items() if v in shown.colors}, shown.color),
             (self.range, RANGES, "near" if shown.near else "all"),
             (self.marks, {k: v for k, v in MARKS.items() if v in shown.all_marks}, shown.marks),
-            (self.function, shown.functions, shown.function),
             (self.action, {"the best": BEST} | {w: i for i, w in enumerate(known.actions)}, None),
         ):
             if widget.options != options:
                 widget.options = options
             if value is not None and options:
                 widget.value = value
-        self.function.visible = bool(shown.functions)
         self.state.end = known.states.n_states - 1
 
     def _at(self) -> tuple[int, int]:
@@ -296,6 +300,34 @@ class PolicyView:
         self.state_note.object = spoken(shown.sentence)
         show(shown.pictures, self.state_plot, self.worker, "state")
         self.state_tables.object = shown.tables
+
+    def _show_further(self) -> None:
+        """Show how the values were found, and the policy over parameters."""
+        if self.shown is None or self.selection.page != "policy":
+            return
+        self.worker.submit(
+            prepare_further,
+            self.source,
+            self.shown.run,
+            self.shown.known,
+            self.selection.patient,
+            self.dark,
+            done=self._further_shown,
+            failed=self._fail,
+            key="policy-further",
+        )
+
+    def _further_shown(self, shown: ShownFurther) -> None:
+        """Show what a job made ready."""
+        self._busy = True
+        try:
+            if shown.functions:
+                self.function.param.update(options=shown.functions, value=shown.function)
+        finally:
+            self._busy = False
+        self.function.visible = bool(shown.functions)
+        self.further_note.object = spoken(shown.sentence)
+        show(shown.pictures, self.further, self.worker, "further")
 
     def _tapped(self, event: Any) -> None:
         """The user chose a place in the plane: the state that is nearest to it."""
