@@ -302,10 +302,36 @@ def test_an_error_becomes_one_sentence(capsys):
     def break_down():
         raise KeyError("x")
 
+    def stop():
+        raise AssertionError
+
     work.submit(refuse, failed=got.append)
-    work.submit(break_down, failed=got.append)
     work.wait()
-    assert sorted(got) == ["the file is damaged", "unexpected KeyError: 'x'"]
+    assert capsys.readouterr().err == ""
+    work.submit(break_down, failed=got.append)
+    work.submit(stop, failed=got.append)
+    work.submit(stop)
+    work.wait()
+    assert got[0] == "the file is damaged"
+    assert sorted(got[1:]) == ["unexpected AssertionError", "unexpected KeyError: 'x'"]
+    assert capsys.readouterr().err.count("Traceback") == 3
+
+
+def test_an_error_while_a_result_is_shown_is_told_and_harms_no_other_work(capsys):
+    """Whatever its type: by then nothing that the user gave is at fault."""
+    work, got, go = worker.Worker(), [], threading.Event()
+
+    def show(value):
+        raise ValueError(f"{value} is none of the options")
+
+    work.submit(go.wait, 5, done=show, failed=got.append)
+    work.submit(go.wait, 5, done=got.append)
+    go.set()
+    work.wait()
+    assert sorted(map(str, got)) == [
+        "True",
+        "unexpected ValueError: True is none of the options",
+    ]
     assert "Traceback" in capsys.readouterr().err
 
 
