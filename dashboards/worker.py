@@ -82,7 +82,7 @@ class Worker:
         self._jobs[key] = _Job(_pool(long).submit(function, *args), done, failed)
 
     def drop(self, *keys: str) -> None:
-        """Throw the work of some keys away."""
+        """Throw the work of some keys away; what has begun ends unseen."""
         for key in keys:
             if key in self._jobs:
                 self._jobs.pop(key).future.cancel()

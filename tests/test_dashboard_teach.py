@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from vitolab.trajectories import StopReason
 
 game = load_dashboards("game")
 lessons = load_dashboards("lessons")
+scores = load_dashboards("scores")
 selection = load_dashboards("selection")
 worker = load_dashboards("worker")
 page = load_dashboards("views.teach")
@@ -250,6 +252,22 @@ def test_the_scoreboard_has_every_method():
     assert fit.solved == (fit.stop_reason is StopReason.SOLVED)
     assert "Vito, from its own start" in shown
     assert shown.index("you") < shown.index("Vito")
+
+
+def test_a_new_game_throws_the_scoreboard_away(monkeypatch):
+    """Methods that have not begun never do: they would keep the new game waiting."""
+    view, _, working = opened(model="rosenbrock")
+    begun, go = [], threading.Event()
+    for module, name in ((game, "reference"), (scores, "_vito")):
+        monkeypatch.setattr(module, name, lambda *a: begun.append(a) or go.wait(10))
+    view.compare.clicks += 1
+    view.again.clicks += 1
+    go.set()
+    working.wait()
+    assert view.game.n_runs == 1
+    assert len(begun) <= 2  # one in each thread
+    assert view.scoreboard.scores == {}
+    assert "Press the button" in words(view.scoreboard.pane.object)
 
 
 def test_another_patient_is_another_game():
