@@ -293,6 +293,16 @@ def test_later_work_supersedes_earlier_work():
     assert got == ["new"]
 
 
+def test_what_is_left_for_later_leaves_the_event_loop_its_turn():
+    work, got = worker.Worker(), []
+    work.later(lambda: got.append("left out"), "pictures")
+    work.later(lambda: got.append(1) or work.later(lambda: got.append(2), "pictures"), "pictures")
+    work.poll()
+    assert got == [1]
+    work.wait()
+    assert got == [1, 2]
+
+
 def test_an_error_becomes_one_sentence(capsys):
     work, got = worker.Worker(), []
 

@@ -8,7 +8,7 @@ import dashboard_runs as made
 import numpy as np
 import pandas as pd
 import pytest
-from dashboard_runs import labels_of, listed, opened, plots_of
+from dashboard_runs import figure_of, labels_of, listed, opened, plots_of
 
 from vitolab.dashboard import load_dashboards
 from vitolab.models import rosenbrock
@@ -100,7 +100,7 @@ def test_the_policy_page_shows_states_a_state_and_the_convergence(runs):
     found, ids = runs
     view, _ = opened(policy_page.PolicyView, found, runs=[ids["grid"]])
     assert view.plane.item
-    assert labels_of(view.shown.plane.model) == {"misfit: T₁ = α − x₁", "misfit: T₂ = x₂ − x₁²"}
+    assert labels_of(view.shown.plane) == {"misfit: T₁ = α − x₁", "misfit: T₂ = x₂ − x₁²"}
     assert len(plots_of(view.state_plot)) == 1
     assert len(plots_of(view.further)) == 2  # convergence, and the map over parameters
     assert "Value iteration is repeated here" in view.further_note.object
@@ -135,7 +135,7 @@ def test_colours_and_axes_come_from_the_address(runs):
     assert view.shown.axes == (1, 0)
     assert (view.color.value, view.range.value, view.marks.value) == ("action", "near", "labels")
     assert view.state.value == 3
-    assert view.shown.plane.model.below[0].axis_label == "misfit: T₂ = x₂ − x₁²"
+    assert figure_of(view.shown.plane).below[0].axis_label == "misfit: T₂ = x₂ − x₁²"
     view.color.value = "visits"
     assert view.selection.color == "visits"
 

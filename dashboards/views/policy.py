@@ -231,7 +231,7 @@ class PolicyView:
         self.message.object = ""
         self.plane_note.object = spoken(shown.sentence)
         self.plane_title.object = title_of(shown.plane)
-        self.plane.param.update(item=shown.plane.item, height=shown.plane.model.height)
+        self.plane.param.update(item=shown.plane.item, height=shown.plane.height)
         self.plane_table.object = shown.table
         self.saver.allow(("csv", "png", "svg"))
         self.content.visible = True
