@@ -18,11 +18,9 @@ from bokeh.models import BoxAnnotation, ColumnDataSource, Legend, LegendItem, Ra
 from bokeh.plotting import figure
 from panel.io import unlocked
 
-from vitolab.problem import Objective, Parameter
-from vitolab.records import ObjectiveRecord, ParameterRecord
+from vitolab.problem import Objective, Parameter, Problem
 
 from . import safe
-from .problems import AnyProblem
 
 Pick = Callable[[int], None]
 
@@ -58,7 +56,7 @@ def colors(number: int) -> list[str]:
     return [series_color(k) for k in range(number)]
 
 
-def unit(named: Objective | Parameter | ObjectiveRecord | ParameterRecord) -> str:
+def unit(named: Objective | Parameter) -> str:
     """Label with its unit, if it has one."""
     return safe.plain(f"{named.label} [{named.unit}]" if named.unit else named.label, 60)
 
@@ -192,12 +190,12 @@ class MisfitHistory(History):
 
     Parameters
     ----------
-    problem : Problem or ProblemRecord
+    problem : Problem
     pick : callable, optional
     """
 
-    def __init__(self, problem: AnyProblem, pick: Pick | None = None) -> None:
-        self.tolerance = np.array([o.tolerance for o in problem.objectives])
+    def __init__(self, problem: Problem, pick: Pick | None = None) -> None:
+        self.tolerance = problem.tolerance
         self.y_range = Range1d(0.1, 10.0)
         super().__init__(
             [safe.plain(o.label, 40) for o in problem.objectives],
@@ -220,7 +218,7 @@ class MisfitHistory(History):
         self.y_range.update(start=min(0.1, 0.8 * float(low)), end=max(2.0, 1.5 * float(high)))
 
 
-def parameter_histories(problem: AnyProblem, pick: Pick | None = None) -> list[History]:
+def parameter_histories(problem: Problem, pick: Pick | None = None) -> list[History]:
     """One small chart for each parameter, over its domain."""
     made = []
     shown = colors(len(problem.parameters))
@@ -245,10 +243,10 @@ class MisfitBars:
 
     Parameters
     ----------
-    problem : Problem or ProblemRecord
+    problem : Problem
     """
 
-    def __init__(self, problem: AnyProblem) -> None:
+    def __init__(self, problem: Problem) -> None:
         shade = look()
         self.problem = problem
         n = len(problem.objectives)
@@ -285,7 +283,7 @@ class MisfitBars:
     def show(self, c: Any) -> None:
         """Show misfits, shape (n_objectives,)."""
         c = np.asarray(c, dtype=float)
-        sizes = c / np.array([o.tolerance for o in self.problem.objectives])
+        sizes = c / self.problem.tolerance
         worst = np.nanmax(np.abs(sizes)) if np.isfinite(sizes).any() else 1.0
         end = float(min(max(3.0, 1.1 * worst), 1e6))
         n = len(c)
@@ -305,9 +303,7 @@ class MisfitBars:
         self.x_range.update(start=-end, end=end)
 
 
-def numbers(
-    problem: AnyProblem, x: Any, y: Any, z: Any, c: Any
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def numbers(problem: Problem, x: Any, y: Any, z: Any, c: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Tables of one forward run: parameters, and outputs against measurements."""
     parameters = pd.DataFrame(
         {

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vitolab.problem import Patient
-from vitolab.records import ProblemRecord
+from vitolab.problem import Patient, Problem
 from vitolab.trajectories import StopReason
 
 from . import answers
@@ -42,7 +41,7 @@ class Tables:
     ----------
     run : str
         Identifier.
-    problems : mapping of setup name to ProblemRecord
+    problems : mapping of setup name to Problem
     personalizations, patients, traces : DataFrame
         `traces` is empty where there are none.
     arrays : mapping of str to ndarray
@@ -51,7 +50,7 @@ class Tables:
     """
 
     run: str
-    problems: Mapping[str, ProblemRecord]
+    problems: Mapping[str, Problem]
     personalizations: pd.DataFrame
     patients: pd.DataFrame
     traces: pd.DataFrame
@@ -65,7 +64,7 @@ class Film:
 
     Attributes
     ----------
-    problem : ProblemRecord
+    problem : Problem
     patient : Patient
     outcome : dict
         Row of the personalisation.
@@ -87,7 +86,7 @@ class Film:
         Whether a stored policy explains the decisions.
     """
 
-    problem: ProblemRecord
+    problem: Problem
     patient: Patient
     outcome: Mapping[Any, Any]
     traced: bool
@@ -205,7 +204,7 @@ def _person(stored: Tables, setup: str, patient: str) -> Patient:
     return answers.patient_of(rows.to_dict("records")[0])
 
 
-def _result(outcome: pd.DataFrame, problem: ProblemRecord, patient: Patient) -> pd.DataFrame:
+def _result(outcome: pd.DataFrame, problem: Problem, patient: Patient) -> pd.DataFrame:
     """The result of a personalisation in the place of its runs."""
     row = outcome.iloc[0]
     made: dict[str, Any] = {"iteration": 0, "event": "start", "action": -1, "state": -1}
@@ -226,7 +225,7 @@ def _rows(table: pd.DataFrame, setup: str, patient: str, method: str, key: Key) 
     return own
 
 
-def _model(problem: ProblemRecord, patient: Patient) -> tuple[bool, str]:
+def _model(problem: Problem, patient: Patient) -> tuple[bool, str]:
     """Whether the model can be run for a patient here, and what is to be said about that."""
     if not answers.is_safe(patient):
         return False, "this heart is a mesh outside the store: it is not opened here"
@@ -241,9 +240,9 @@ def _model(problem: ProblemRecord, patient: Patient) -> tuple[bool, str]:
     return True, ""
 
 
-def worst_misfit(table: pd.DataFrame, problem: ProblemRecord) -> pd.Series:
+def worst_misfit(table: pd.DataFrame, problem: Problem) -> pd.Series:
     """Largest misfit of each row in tolerances."""
     columns = [f"misfit:{o.name}" for o in problem.objectives]
-    tolerance = np.array([o.tolerance for o in problem.objectives])
+    tolerance = problem.tolerance
     values = np.abs(table[columns].to_numpy(float)) / tolerance
     return pd.Series(values.max(axis=1), index=table.index)

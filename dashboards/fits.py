@@ -11,6 +11,7 @@ import pandas as pd
 from vitolab.tables import KEYS
 
 from .film import OWN, Film, Key, Tables, film, worst_misfit
+from .problems import as_stored
 from .source import Source
 from .stored import largest
 
@@ -46,7 +47,8 @@ def load(source: Source, run: str) -> Tables:
     for name in ("setup", "patient", "method", "solved", "n_runs"):
         if name not in personalizations:
             raise ValueError(f"the run {run} has no column {name!r} of personalisations")
-    return Tables(run, manifest.problems, personalizations, patients, traces, arrays)
+    problems = {setup: as_stored(record) for setup, record in manifest.problems.items()}
+    return Tables(run, problems, personalizations, patients, traces, arrays)
 
 
 def setups(stored: Tables) -> list[str]:

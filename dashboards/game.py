@@ -13,7 +13,8 @@ from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.trajectories import Fit
 from vitolab.validation import REFERENCES, child_seed
 
-from .decisions import Knowledge, action_names, because
+from .decisions import Knowledge, because
+from .problems import action_names
 from .safe import fill
 
 YOU, VITO = "you", "Vito"

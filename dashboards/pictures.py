@@ -10,11 +10,10 @@ import panel as pn
 from bokeh.models import BoxAnnotation, ColorBar, ColumnDataSource, LinearColorMapper, Range1d
 from bokeh.palettes import Greys256, Viridis256
 
-from vitolab.problem import Patient
+from vitolab.problem import Patient, Problem
 
 from . import answers
 from .charts import GREEN, ORANGE, chart, legend, look, pane
-from .problems import AnyProblem
 
 BLUE = "#0072B2"
 # objectives that are levels of a curve
@@ -36,7 +35,7 @@ def row(*panes: Any) -> Any:
 class Beat:
     """LV volume, aortic pressure and the pressure-volume loop of the circulation."""
 
-    def __init__(self, problem: AnyProblem) -> None:
+    def __init__(self, problem: Problem) -> None:
         ink = look().ink
         self.problem = problem
         self.model, self.measured = ColumnDataSource(), ColumnDataSource()
@@ -105,7 +104,7 @@ class Beat:
 class Electric:
     """Activation of the left ventricle and the 12-lead ECG."""
 
-    def __init__(self, problem: AnyProblem) -> None:
+    def __init__(self, problem: Problem) -> None:
         from vitolab.models.electrophysiology import LEADS
 
         ink = look().ink
@@ -227,10 +226,10 @@ class Plane:
 
     Parameters
     ----------
-    problem : Problem or ProblemRecord
+    problem : Problem
     """
 
-    def __init__(self, problem: AnyProblem) -> None:
+    def __init__(self, problem: Problem) -> None:
         ink = look().ink
         end = answers.MAP_LIMIT
         self.problem = problem
@@ -293,7 +292,7 @@ class Plane:
 Picture = Beat | Electric | Plane
 
 
-def picture(problem: AnyProblem) -> Picture | None:
+def picture(problem: Problem) -> Picture | None:
     """Picture of a built-in model; None if there is none."""
     kinds: dict[str, type[Picture]] = {
         "circulation": Beat,

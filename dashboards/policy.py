@@ -12,9 +12,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vitolab.mdp import MDP, Policy
-from vitolab.problem import Objective, Parameter, Patient, Problem
+from vitolab.problem import Patient, Problem
 from vitolab.records import ProblemRecord
 from vitolab.states import StateSpace
+
+from .problems import action_names, as_stored
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -51,7 +53,7 @@ class Learned:
     @property
     def actions(self) -> list[str]:
         """The actions in words."""
-        return [self.problem.describe_action(a) for a in range(self.problem.n_actions)]
+        return action_names(self.problem)
 
     @cached_property
     def rounds(self) -> dict[str, FloatArray]:
@@ -87,7 +89,7 @@ def learned(
     """
     if setup not in problems:
         raise ValueError(f"the run describes no problem of the setup {setup!r}")
-    problem = _problem(problems[setup])
+    problem = as_stored(problems[setup])
     missing = [n for n in ("centroids", "q", "v") if f"{setup}/{n}" not in arrays]
     if missing:
         raise ValueError(f"setup {setup}: the run stored no {missing[0]} of its policy")
@@ -114,23 +116,6 @@ def learned(
     if visits is not None and visits.shape != (n, m):
         visits = None
     return Learned(setup, problem, StateSpace(centroids, problem.tolerance), policy, visits, mdp)
-
-
-def _problem(record: ProblemRecord) -> Problem:
-    """A problem as it was stored."""
-
-    def nothing(x: FloatArray, patient: Patient) -> FloatArray:
-        raise ValueError(f"{record.name}: a stored problem is looked at, not run")
-
-    return Problem(
-        name=record.name,
-        version=record.version,
-        parameters=tuple(Parameter(**p.model_dump()) for p in record.parameters),
-        objectives=tuple(Objective(**o.model_dump()) for o in record.objectives),
-        simulate=nothing,
-        multipliers=record.multipliers,
-        border=record.border,
-    )
 
 
 def _round(values: FloatArray) -> FloatArray:

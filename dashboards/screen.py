@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import panel as pn
 
+from vitolab.problem import Problem
+
 from . import answers, safe
 from .charts import (
     History,
@@ -20,7 +22,6 @@ from .charts import (
 )
 from .film import Film
 from .pictures import Plane, picture, row
-from .problems import AnyProblem
 from .table import Table
 from .worker import Worker
 
@@ -32,14 +33,14 @@ class Screen:
 
     Parameters
     ----------
-    problem : Problem or ProblemRecord
+    problem : Problem
     pick : callable
         Called with a run, from 1, that was clicked in a chart.
     worker : Worker
         Runs the model.
     """
 
-    def __init__(self, problem: AnyProblem, pick: Pick, worker: Worker) -> None:
+    def __init__(self, problem: Problem, pick: Pick, worker: Worker) -> None:
         self.worker, self._pick = worker, pick
         self._at = -1
         self._film: Film | None = None
@@ -159,7 +160,7 @@ class Screen:
             self.picture.show(answer, film.c[k])
 
 
-def _columns(problem: AnyProblem) -> list[dict[str, Any]]:
+def _columns(problem: Problem) -> list[dict[str, Any]]:
     """Columns of the table of all runs."""
     short = [
         (f"x{k}", p.name, max(0, math.ceil(-math.log10(p.step))))
@@ -180,7 +181,7 @@ def _columns(problem: AnyProblem) -> list[dict[str, Any]]:
 
 def _rows(film: Film) -> list[dict[str, Any]]:
     """Rows of the table of all runs."""
-    c = film.c / np.array([o.tolerance for o in film.problem.objectives])
+    c = film.c / film.problem.tolerance
     rows = []
     for k, words in enumerate(film.sentences):
         values = {f"x{i}": value for i, value in enumerate(film.x[k])}

@@ -26,6 +26,7 @@ from vitolab.tables import fit_row, patient_table, table, trace_table
 answers = load_dashboards("answers")
 charts = load_dashboards("charts")
 decisions = load_dashboards("decisions")
+problems = load_dashboards("problems")
 fits = load_dashboards("fits")
 pictures = load_dashboards("pictures")
 selection = load_dashboards("selection")
@@ -312,7 +313,7 @@ def test_a_reason_tells_the_best_and_the_others(learned):
     q = np.full((2, problem.n_actions), -9.0)
     q[1, 0], q[1, 1] = -2.0, -2.5
     known = decisions.Knowledge(states, Policy(q, q.max(axis=1)), np.ones_like(q, dtype=int))
-    names = decisions.action_names(problem)
+    names = problems.action_names(problem)
     best = decisions.because(known, c, 0, names)
     assert "no action there is worth more" in best
     assert f"next best: {names[1]}" in best

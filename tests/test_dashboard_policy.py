@@ -41,7 +41,7 @@ def known(runs):
 def test_the_stored_policy_is_the_one_that_was_learned(runs, known):
     run = Run.load(runs[0].entry(runs[1]["grid"]).info.path)
     assert np.array_equal(known.policy.q, run.arrays["base, free/q"])
-    assert known.actions[0] == "x₁ -100 steps"
+    assert known.actions[0] == "x₁ −100 steps"
     assert np.array_equal(known.visits, run.arrays["base, free/visits"])
 
 
