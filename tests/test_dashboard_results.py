@@ -30,6 +30,7 @@ export = load_dashboards("export")
 figures = load_dashboards("figures")
 policy = load_dashboards("policy")
 report = load_dashboards("report")
+row_tables = load_dashboards("rows")
 selection = load_dashboards("selection")
 source = load_dashboards("source")
 worker = load_dashboards("worker")
@@ -253,8 +254,8 @@ def test_two_runs_lie_over_each_other_in_their_colours(two):
 
 def test_what_differs_between_runs_is_told_and_nothing_else(two):
     found, ids = two
-    table = compare.differences([found.entry(run) for run in ids])
-    assert table["parameter"].tolist() == ["seed", "n_starts"]
+    table = row_tables.differences([found.entry(run) for run in ids])
+    assert table[""].tolist() == ["seed", "parameter n_starts"]
     assert table[ids[0]].tolist() == ["0", "2"]
     assert table[ids[1]].tolist() == ["7", "5"]
 

@@ -14,6 +14,7 @@ from ..choice import MARGIN, RunChoice, label_of, stamp
 from ..gallery import gallery, key_of, show
 from ..part import spoken, tables_pane
 from ..report import COMPARE, Shown, make_file, prepare
+from ..rows import differences
 from ..saver import Saver
 from ..selection import MOST, Selection
 from ..source import Entry, Source
@@ -207,7 +208,7 @@ class ResultsView:
             words = f"{label_of(entry)} is {entry.info.status}{far}: what is finished is shown."
             self.legend.object += safe.note_html("stale", words)
         if len(entries) > 1:
-            from ..compare import differences, swatches
+            from ..compare import swatches
 
             self.legend.object += swatches({e.id: label_of(e) for e in entries})
             table = differences(entries)
