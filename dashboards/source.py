@@ -97,6 +97,7 @@ class Source:
         self._facts: dict[tuple[str, str], Facts] = {}  # by key and time of the end
         self._runs: OrderedDict[str, _Opened] = OrderedDict()
         self._lock = threading.RLock()
+        self._was_there = False  # the folder
 
     def refresh(self, older_than: float = 1.0) -> None:
         """List the runs anew, unless that was done within some seconds."""
@@ -112,11 +113,13 @@ class Source:
                 self.listed = time.time()
 
     def _why_not(self) -> str:
-        """Why the folder cannot be listed; one that is absent is empty."""
+        """Why the folder cannot be listed; one that was never there is empty."""
         try:
             os.scandir(self.results).close()
+            self._was_there = True
         except FileNotFoundError:
-            return ""
+            gone = f"{self.results}: the folder is gone, expected a folder of results"
+            return gone if self._was_there else ""
         except OSError as error:
             return f"{self.results}: {error.strerror}, expected a folder of results"
         return ""

@@ -202,6 +202,18 @@ def test_key_results_tell_vito_and_the_best_reference(tmp_path):
     assert facts.best == "nelder-mead 0 %"
 
 
+def test_a_folder_that_was_moved_away_is_not_taken_for_an_empty_one(tmp_path):
+    run = stores.stored_run(tmp_path / "results")
+    found = listed(tmp_path / "results")
+    (tmp_path / "results").rename(tmp_path / "elsewhere")
+    found.refresh(0)
+    assert found.problem == f"{tmp_path}/results: the folder is gone, expected a folder of results"
+    assert [entry.id for entry in found.entries] == [run.name]
+    (tmp_path / "elsewhere").rename(tmp_path / "results")
+    found.refresh(0)
+    assert found.problem == ""
+
+
 def test_an_absent_folder_is_an_empty_store_and_a_file_is_none(tmp_path):
     assert listed(tmp_path / "absent").entries == ()
     (tmp_path / "file").touch()
