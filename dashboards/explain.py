@@ -92,23 +92,20 @@ def prepare(
     Raises
     ------
     ValueError
-        If the run stored none.
+        If the run stored none, or what it stored is missing or damaged.
     """
     from . import policy_figures as figures
     from .figures import draw
 
     run = source.run(run_id)
-    why = (
-        f"The run {run_id} of {run.manifest.study} stored no policy; runs of "
-        f"{', '.join(policy.STUDIES)} do."
-    )
-    try:
-        arrays = run.arrays
-    except ValueError:
-        raise ValueError(why) from None
+    stored = "arrays.npz" in run.manifest.files or (run.path / "arrays.npz").exists()
+    arrays = run.arrays if stored else {}
     setups = policy.setups_of(arrays)
     if not setups:
-        raise ValueError(why)
+        raise ValueError(
+            f"The run {run_id} of {run.manifest.study} stored no policy; runs of "
+            f"{', '.join(policy.STUDIES)} do."
+        )
     name = _setup(setup, setups)
     known = source.made(
         run_id, f"{name}/learned", lambda run: policy.learned(arrays, run.manifest.problems, name)

@@ -217,6 +217,22 @@ def test_a_run_without_policy_says_which_have_one(runs):
     assert not view.content.visible
 
 
+@pytest.mark.parametrize(
+    ("harm", "why"),
+    [
+        (lambda path: path.unlink(), "the file is missing"),
+        (lambda path: path.write_bytes(b"x"), "1 bytes, expected"),
+    ],
+)
+def test_a_policy_that_was_stored_and_cannot_be_read_is_no_run_without_one(tmp_path, harm, why):
+    run = made.grid(tmp_path)
+    found = listed(tmp_path)
+    harm(found.entry(run).info.path / "arrays.npz")
+    view, _ = opened(policy_page.PolicyView, found, runs=[run])
+    assert f"arrays.npz: {why}" in view.message.object
+    assert "stored no policy" not in view.message.object
+
+
 def test_the_plane_of_states_is_saved(runs):
     found, ids = runs
     view, _ = opened(policy_page.PolicyView, found, runs=[ids["grid"]])
