@@ -215,6 +215,29 @@ def test_buttons_run_the_model(started):
     assert chosen.query() == "page=teach&patient=F002&model=rosenbrock"
 
 
+def test_quick_presses_are_all_obeyed():
+    """Each move goes on from where the one before has led; a new game forgets those that wait."""
+    view, _, working = opened(model="rosenbrock", patient="F002")
+    for action in (5, 5, 11):
+        view.controls.buttons[action].clicks += 1
+    working.wait()
+    assert [move.x.tolist() for move in view.game.moves[1:]] == [[1, 0], [2, 0], [2, 1]]
+    view.controls.buttons[5].clicks += 1
+    view.controls.buttons[5].clicks += 1
+    view.again.clicks += 1
+    working.wait()
+    assert view.game.n_runs == 1
+
+
+def test_the_start_is_nobodys_move(started, vito):
+    """It counts as a forward run, neither as yours nor as Vito's."""
+    assert "Run 1: the start" in words(started.status_html())
+    make(started, started.step(5))
+    assert "2 forward runs;" in words(started.status_html())
+    make(started, started.vito_move(vito))
+    assert "3 forward runs (the start, 1 by you, 1 by Vito)" in words(started.status_html())
+
+
 def test_vito_solves_from_the_page():
     """Ask, move, play; the status says who did what."""
     view, _, working = opened(model="rosenbrock", patient="F002")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -45,6 +47,7 @@ class TeachView:
         self._open = ""  # model and patient of the game
         self._built = ""  # problem that the charts are built for
         self.picture: Picture | None = None
+        self._next: deque[Callable[[], game.Move]] = deque()  # moves that wait for their turn
         self._busy = False
         self._stale = False
         self._clock: Any = None
@@ -148,6 +151,7 @@ class TeachView:
         name, who = self.model.value, self.patient.value
         self._open = f"{name}/{who}"
         self.game = None
+        self._next.clear()
         self.advice.object = self.hint.object = ""
         self.scoreboard.clear()
         self.board.visible = False
@@ -208,6 +212,7 @@ class TeachView:
     def _failed(self, why: str) -> None:
         """Say what went wrong."""
         self._stop()
+        self._next.clear()
         self.status.object = safe.note_html("error", why)
         self._enable()
 
@@ -229,12 +234,12 @@ class TeachView:
     def _act(self, action: int) -> None:
         """You take an action."""
         if self.game is not None and not self.playing:
-            self._run(self.game.step(action))
+            self._run(partial(self.game.step, action))
 
     def _slide(self, x: Any) -> None:
         """You set parameters by hand."""
         if self.game is not None and not self.playing:
-            self._run(self.game.slide(x))
+            self._run(partial(self.game.slide, x))
 
     def _go(self, at: int) -> None:
         """Go on from an earlier run."""
@@ -242,11 +247,21 @@ class TeachView:
             self.game.at = at
             self._show()
 
-    def _run(self, move: game.Move) -> None:
-        """Make a forward run, one at a time."""
+    def _run(self, choose: Callable[[], game.Move]) -> None:
+        """Make a forward run, after those that were asked for before."""
+        self._next.append(choose)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Make the next forward run: a move goes on from where the one before has led."""
         now = self.game
-        if now is None or self.worker.is_busy("teach-run") or now.n_runs >= MOST_RUNS:
+        if now is None or now.n_runs >= MOST_RUNS:
+            self._next.clear()
+        if now is None or not self._next or self.worker.is_busy("teach-run"):
             return
+        move = self._next.popleft()()
+        if move.who == game.VITO:
+            self.advice.object = safe.note_html("info", f"Vito: {move.words}.")
         self.worker.submit(
             game.run_model, now.problem, now.patient, move.x,
             done=partial(self._record, move), failed=self._failed, key="teach-run",
@@ -261,6 +276,7 @@ class TeachView:
         if self.playing and (self.game.solved_at or self.game.n_runs >= MOST_RUNS):
             self._stop()
         self._show()
+        self._go_on()
         if self.playing and self._clock is None:  # without a server there is no clock
             self._tick()
 
@@ -332,11 +348,7 @@ class TeachView:
     def _let_move(self, vito: Any) -> None:
         """Vito makes a move."""
         assert self.game is not None
-        if self.worker.is_busy("teach-run") or self.game.n_runs >= MOST_RUNS:
-            return
-        move = self.game.vito_move(vito)
-        self.advice.object = safe.note_html("info", f"Vito: {move.words}.")
-        self._run(move)
+        self._run(partial(self.game.vito_move, vito))
 
     def _toggle(self) -> None:
         """Let Vito play, or stop it."""
