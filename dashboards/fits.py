@@ -15,6 +15,11 @@ from .problems import as_stored
 from .source import Source
 from .stored import largest
 
+#: Studies whose runs keep forward runs of their personalisations.
+STUDIES = (
+    *("wbc-convergence", "wbc-scouting", "wbc-fit", "rosenbrock-grid", "tour"),
+    *("ep-convergence", "ep-scouting", "ep-personalization"),
+)
 WORDS = {"n_samples": "samples", "n_states": "states", "repeat": "repeat", "start": "start"}
 
 

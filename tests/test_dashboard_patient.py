@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -199,11 +200,28 @@ def test_a_run_that_the_store_lacks_is_told(store):
     """No other run stands in its place; a chosen one takes it."""
     view, chosen, working = opened(store, runs=["nothing"])
     assert "not in this store: nothing" in words(view.message.object)
-    assert view.run.value not in [entry.id for entry in view.source.entries]
+    assert view.choice.widget.value not in [entry.id for entry in view.source.entries]
     assert not view.content.visible
     chosen.runs = []
     working.wait()
     assert view.content.visible
+
+
+def test_another_run_is_shown_from_its_beginning(tmp_path, store):
+    """What was chosen within the run before is none of it."""
+    shutil.copytree(store, tmp_path / "two")
+    first = next((tmp_path / "two" / "wbc-convergence").iterdir())
+    shutil.copytree(first, first.with_name("20200101T000000Z-earlier"))
+    view, chosen, working = opened(tmp_path / "two", patient="C03", method="nelder-mead", step=2)
+    assert (view.choice.widget.value, view._film.patient.name) == ("-", "C03")
+    assert "The newest run: wbc-convergence" in view.newest.object
+    view.choice.widget.value = "20200101T000000Z-earlier"
+    working.wait()
+    assert view._stored.run == "20200101T000000Z-earlier"
+    assert view.newest.object == ""
+    assert chosen.query() == "page=patient&runs=20200101T000000Z-earlier"
+    assert view.patient.value == "C01"
+    assert "Not in this run" not in view.outcome.object
 
 
 def test_a_step_is_cheap(store):

@@ -195,10 +195,7 @@ class PolicyView:
         if n > 1:
             words = f"Of {n} chosen runs this page shows the first: {label_of(entry)}."
             notes += safe.note_html("info", words)
-        if not self.selection.runs:
-            words = f"The newest run: {label_of(entry)}. Choose one to keep it in the address."
-            notes += safe.fill('<span class="faint">{words}</span>', words=words)
-        self.notes.object = notes
+        self.notes.object = notes + self.choice.newest_html()
 
     def _empty(self, lost: list[str]) -> None:
         """Say that there is nothing to show, and what to do."""

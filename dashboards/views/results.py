@@ -195,9 +195,7 @@ class ResultsView:
         self.legend.object = self.differences.object = ""
         if lost:
             self.legend.object = safe.note_html("info", f"Not in this store: {', '.join(lost)}.")
-        if not self.selection.runs:
-            words = f"The newest run: {label_of(entries[0])}. Choose one to keep it in the address."
-            self.legend.object = safe.fill('<span class="faint">{words}</span>', words=words)
+        self.legend.object += self.choice.newest_html()
         for entry in (e for e in entries if not e.readable):
             why = entry.info.reason or entry.info.status
             self.legend.object += safe.note_html("error", f"{label_of(entry)}: {why}")
