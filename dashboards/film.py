@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from vitolab.problem import Patient, Problem
+from vitolab.tables import KEYS
 from vitolab.trajectories import StopReason
 
 from . import answers
-from .decisions import Knowledge, knowledge, sentences, state_words
+from .decisions import knowledge, sentences, state_words
+from .problems import as_stored
 from .safe import text
+from .stored import Stored
 
 NOT_TRACED = (
     "The runs of this personalisation are not stored, only its result: a study keeps those of its "
@@ -31,31 +34,6 @@ DISCRETE = ("vito", "vito-deterministic")
 #: Columns that tell the personalisations of one patient by one method.
 OWN = ("n_samples", "n_states", "repeat", "start")
 Key = tuple[int | None, ...]
-
-
-@dataclass(frozen=True)
-class Tables:
-    """What a run holds of personalisations; tables are shared and never changed.
-
-    Attributes
-    ----------
-    run : str
-        Identifier.
-    problems : mapping of setup name to Problem
-    personalizations, patients, traces : DataFrame
-        `traces` is empty where there are none.
-    arrays : mapping of str to ndarray
-    knowledge : dict
-        Policies by setup, once they were asked for.
-    """
-
-    run: str
-    problems: Mapping[str, Problem]
-    personalizations: pd.DataFrame
-    patients: pd.DataFrame
-    traces: pd.DataFrame
-    arrays: Mapping[str, Any]
-    knowledge: dict[str, Knowledge | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -145,7 +123,7 @@ class Film:
         return f'<ul style="padding-left:0;margin:6px 0" aria-live="polite">{"".join(lines)}</ul>'
 
 
-def film(stored: Tables, setup: str, patient: str, method: str, key: Key) -> Film:
+def film(stored: Stored, setup: str, patient: str, method: str, key: Key) -> Film:
     """Everything that is shown of one personalisation.
 
     Raises
@@ -153,17 +131,19 @@ def film(stored: Tables, setup: str, patient: str, method: str, key: Key) -> Fil
     ValueError
         If the run holds nothing of the kind.
     """
-    problem = stored.problems[setup]
+    problem = as_stored(stored.problems[setup])
     outcome = _rows(stored.personalizations, setup, patient, method, key)
     if outcome.empty:
         raise ValueError(f"{patient} was not personalised by {method} in this run")
-    trace = _rows(stored.traces, setup, patient, method, key)
+    trace = _rows(traces(stored), setup, patient, method, key)
     traced = len(trace) > 0
     person = _person(stored, setup, patient)
     trace = trace.sort_values("iteration") if traced else _result(outcome, problem, person)
-    if setup not in stored.knowledge:
-        stored.knowledge[setup] = knowledge(stored.arrays, setup, problem)
-    known = stored.knowledge[setup] if method in DISCRETE else None
+    known = None
+    if method in DISCRETE:
+        known = stored.source.made(
+            stored.id, f"{setup}/knowledge", lambda _: knowledge(_arrays(stored), setup, problem)
+        )
     told = sentences(trace, problem, known)
     if not traced:
         told = ["The result; the runs that led to it are not stored."]
@@ -195,7 +175,23 @@ def film(stored: Tables, setup: str, patient: str, method: str, key: Key) -> Fil
     )
 
 
-def _person(stored: Tables, setup: str, patient: str) -> Patient:
+def traces(stored: Stored) -> pd.DataFrame:
+    """One row per forward run of what was traced; none where none can be read."""
+    try:
+        return stored.traces
+    except ValueError:
+        return pd.DataFrame(columns=[*KEYS, "iteration", "event", "action", "state"])
+
+
+def _arrays(stored: Stored) -> Mapping[str, Any]:
+    """Arrays by name; none where none can be read."""
+    try:
+        return stored.arrays
+    except ValueError:
+        return {}
+
+
+def _person(stored: Stored, setup: str, patient: str) -> Patient:
     """Patient of a setup."""
     rows = stored.patients
     rows = rows[(rows["setup"] == setup) & (rows["patient"] == patient)]

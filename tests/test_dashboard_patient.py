@@ -217,7 +217,7 @@ def test_another_run_is_shown_from_its_beginning(tmp_path, store):
     assert "The newest run: wbc-convergence" in view.newest.object
     view.choice.widget.value = "20200101T000000Z-earlier"
     working.wait()
-    assert view._stored.run == "20200101T000000Z-earlier"
+    assert view._stored.id == "20200101T000000Z-earlier"
     assert view.newest.object == ""
     assert chosen.query() == "page=patient&runs=20200101T000000Z-earlier"
     assert view.patient.value == "C01"

@@ -11,10 +11,11 @@ from .. import fits, safe
 from ..charts import in_one_message
 from ..choice import RunChoice
 from ..cohort import Cohort
-from ..film import Film, Tables
+from ..film import Film
 from ..screen import Screen
 from ..selection import Selection
 from ..source import Source, fingerprint
+from ..stored import Stored
 from ..worker import Worker
 
 INTERVAL = 700  # ms between two runs of the film
@@ -34,7 +35,7 @@ class PatientView:
 
     def __init__(self, selection: Selection, source: Source, worker: Worker) -> None:
         self.selection, self.source, self.worker = selection, source, worker
-        self._stored: Tables | None = None
+        self._stored: Stored | None = None
         self._film: Film | None = None
         self.screen: Screen | None = None
         self._seen: Any = None  # files of the run when it was read
@@ -135,7 +136,7 @@ class PatientView:
             if seen != self._seen:
                 self._asked = self._listed = None
             self._seen, self._stale = seen, False
-            if self._stored is None or self._stored.run != entry.id:
+            if self._stored is None or self._stored.id != entry.id:
                 self.worker.drop("patient-film")
                 self._say("loading", f"the patients of {entry.info.study} are being read …")
             self.worker.submit(
@@ -188,15 +189,15 @@ class PatientView:
             self._stale = True
             return
         entries, _ = self.choice.entries()
-        if self._stored is None or not entries or entries[0].id != self._stored.run:
+        if self._stored is None or not entries or entries[0].id != self._stored.id:
             self._stale = True
             self.refresh()
         else:
             self._choose()
 
-    def _loaded(self, stored: Tables) -> None:
+    def _loaded(self, stored: Stored) -> None:
         """A run was read."""
-        if self._seen is None or stored.run != self._seen[0]:
+        if self._seen is None or stored.id != self._seen[0]:
             return  # another was asked for since
         self._stored = stored
         self._choose()
@@ -207,10 +208,10 @@ class PatientView:
         assert stored is not None
         wanted = (selection.setup, selection.patient, selection.method)
         key = (selection.samples, selection.states, selection.repeat, selection.start)
-        if (stored.run, wanted, key) == self._asked:
+        if (stored.id, wanted, key) == self._asked:
             self._step()
             return
-        self._asked = (stored.run, wanted, key)
+        self._asked = (stored.id, wanted, key)
         self.worker.submit(
             fits.choose, stored, wanted, key, self._listed, done=self._show, failed=self._failed,
             key="patient-film",
