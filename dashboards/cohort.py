@@ -13,11 +13,10 @@ from bokeh.models import ColumnDataSource, HoverTool, TapTool
 from vitolab.problem import Problem
 
 from . import safe
-from .charts import GREEN, ORANGE, chart, in_one_message, look, pane, unit
+from .charts import BLUE, GREEN, ORANGE, chart, in_one_message, look, pane, unit
 from .table import Table
 
 BASE = {"runs": "forward runs", "worst": "worst misfit [tolerances]", "solved": "solved [%]"}
-BLUE = "#0072B2"
 COLUMNS: list[dict[str, Any]] = [
     {"field": "patient", "title": "patient"},
     {

@@ -6,22 +6,16 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import panel as pn
 
 from vitolab.problem import Problem
 
 from . import answers, safe
-from .charts import (
-    History,
-    MisfitBars,
-    MisfitHistory,
-    Pick,
-    in_one_message,
-    numbers,
-    parameter_histories,
-)
+from .charts import MisfitBars, in_one_message, row, unit
 from .film import Film
-from .pictures import Plane, picture, row
+from .histories import History, MisfitHistory, Pick, parameter_histories
+from .pictures import Plane, picture
 from .table import Table
 from .worker import Worker
 
@@ -119,7 +113,7 @@ class Screen:
             self.table.page = k // self.table.size
         self.bars.show(film.c[k])
         self.told.object = film.told_html(k, AROUND)
-        tables = numbers(film.problem, film.x[k], film.y[k], film.z, film.c[k])
+        tables = _numbers(film.problem, film.x[k], film.y[k], film.z, film.c[k])
         captions = (f"Parameters of run {k + 1}", f"Outputs of run {k + 1}")
         self.run_tables.object = '<div class="row">{}{}</div>'.format(
             *(safe.table_html(t, caption=c) for t, c in zip(tables, captions, strict=True))
@@ -199,3 +193,27 @@ def _rows(film: Film) -> list[dict[str, Any]]:
             | {name: float(value) if np.isfinite(value) else None for name, value in values.items()}
         )
     return rows
+
+
+def _numbers(problem: Problem, x: Any, y: Any, z: Any, c: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Tables of one forward run: parameters, and outputs against measurements."""
+    parameters = pd.DataFrame(
+        {
+            "parameter": [p.label for p in problem.parameters],
+            "value": [
+                f"{value:.5g} {p.unit}" for p, value in zip(problem.parameters, x, strict=True)
+            ],
+            "domain": [f"{p.lower:g} to {p.upper:g}" for p in problem.parameters],
+        }
+    )
+    rows = list(zip(problem.objectives, y, z, c, strict=True))
+    objectives = pd.DataFrame(
+        {
+            "objective": [unit(o) for o, *_ in rows],
+            "model": [f"{value:.4g}" for _, value, *_ in rows],
+            "measured": [f"{value:.4g} ± {o.tolerance:g}" for o, _, value, _ in rows],
+            "misfit": [f"{value:+.4g}" for *_, value in rows],
+            "met": ["✓" if abs(value) < o.tolerance else "✗" for o, *_, value in rows],
+        }
+    )
+    return parameters, objectives

@@ -26,6 +26,7 @@ from vitolab.tables import fit_row, patient_table, table, trace_table
 
 answers = load_dashboards("answers")
 charts = load_dashboards("charts")
+histories = load_dashboards("histories")
 decisions = load_dashboards("decisions")
 problems = load_dashboards("problems")
 fits = load_dashboards("fits")
@@ -114,7 +115,7 @@ def test_a_fit_is_shown_run_by_run(store, fitted):
     assert view.player.value == 3
     shown = np.array(view.screen.misfits.source.data["y0"])
     expected = np.abs(fit.trace.misfits[:, 0]) / 20.0  # tolerance of the end-diastolic volume, mL
-    np.testing.assert_allclose(shown, np.maximum(expected, charts.FLOOR))
+    np.testing.assert_allclose(shown, np.maximum(expected, histories.FLOOR))
     values = view.screen.parameters[1].source.data["y0"]
     np.testing.assert_allclose(values, fit.trace.x[:, 1])
     assert f"{fit.trace.x[2, 0]:.5g} mL" in words(view.screen.run_tables.object)

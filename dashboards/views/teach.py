@@ -10,9 +10,10 @@ from typing import Any
 import panel as pn
 
 from .. import answers, game, lessons, safe
-from ..charts import MisfitBars, MisfitHistory, in_one_message
+from ..charts import MisfitBars, in_one_message, row
 from ..controls import Controls
-from ..pictures import Picture, Plane, picture, row
+from ..histories import MisfitHistory
+from ..pictures import Picture, Plane, picture
 from ..scores import Opened, Scoreboard, open_game
 from ..selection import Selection
 from ..source import Source
