@@ -16,6 +16,7 @@ from vitolab.store import Run
 
 explain = load_dashboards("explain")
 figures = load_dashboards("figures")
+further = load_dashboards("further")
 policy = load_dashboards("policy")
 selection = load_dashboards("selection")
 worker = load_dashboards("worker")
@@ -102,8 +103,8 @@ def test_the_policy_page_shows_states_a_state_and_the_convergence(runs):
     assert view.plane.item
     assert labels_of(view.shown.plane) == {"misfit: T₁ = α − x₁", "misfit: T₂ = x₂ − x₁²"}
     assert len(plots_of(view.state_plot)) == 1
-    assert len(plots_of(view.further)) == 2  # convergence, and the map over parameters
-    assert "Value iteration is repeated here" in view.further_note.object
+    assert len(plots_of(view.further.gallery)) == 2  # convergence, and the map over parameters
+    assert "Value iteration is repeated here" in view.further.note.object
     assert "Its actions" in view.state_tables.object
 
 
@@ -146,7 +147,7 @@ def test_what_was_learned_is_put_together_once(tmp_path, monkeypatch):
     for module, name, seen in (
         (policy, "learned", learned),
         (policy_page, "prepare_state", drawn),
-        (policy_page, "prepare_further", drawn),
+        (further, "prepare_further", drawn),
     ):
         whole = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *a, f=whole, s=seen: s.append(f) or f(*a))
@@ -168,8 +169,14 @@ def test_what_was_learned_is_put_together_once(tmp_path, monkeypatch):
     assert (len(learned), len(drawn)) == (1, 2)
     view.selection.patient = "F002"
     view.worker.wait(60)
-    assert "F002" in view.further[1][0].object
+    assert "F002" in view.further.gallery[1][0].object
     assert (len(learned), len(drawn)) == (1, 3)
+    view.selection.page = "patient"
+    view.selection.patient = "F003"
+    view.selection.page = "policy"
+    view.refresh()
+    view.worker.wait(60)
+    assert "F003" in view.further.gallery[1][0].object
 
 
 def test_what_was_learned_is_read_again_where_the_files_changed(tmp_path):
@@ -205,7 +212,7 @@ def test_what_a_run_does_not_store_is_said(tmp_path):
     view, _ = opened(policy_page.PolicyView, listed(tmp_path), runs=[run])
     assert "Where transitions lead is not stored" in view.state_note.object
     assert "there are no arrows" in view.plane_note.object
-    assert "stored no transitions" in view.further_note.object
+    assert "stored no transitions" in view.further.note.object
     assert view.marks.value == "labels"
 
 

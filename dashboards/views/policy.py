@@ -12,13 +12,12 @@ from .. import safe
 from ..choice import MARGIN, RunChoice, label_of, stamp
 from ..explain import (
     Shown,
-    ShownFurther,
     ShownState,
     make_file,
     prepare,
-    prepare_further,
     prepare_state,
 )
+from ..further import Further
 from ..gallery import Drawing, gallery, show, title_of
 from ..part import spoken, tables_pane
 from ..policy import STUDIES
@@ -60,7 +59,6 @@ class PolicyView:
         self.color = select("Colour", 130, options=COLORS)
         self.range = select("Range", 140, options=RANGES)
         self.marks = select("At each state", 150, options=MARKS)
-        self.function = select("Function", 120, options=[], visible=False)
         self.state = pn.widgets.IntInput(
             label="State", value=0, start=0, end=0, width=110, margin=MARGIN
         )
@@ -74,8 +72,7 @@ class PolicyView:
         self.state_note = safe.html("", css=["state"])
         self.state_plot = gallery()
         self.state_tables = tables_pane()
-        self.further = gallery()
-        self.further_note = safe.html("", css=["further"])
+        self.further = Further(selection, source, worker, self.dark, self._fail)
         self.saver = Saver(worker, ("csv", "png", "svg"), self._file, "save-policy")
         self.content = pn.Column(sizing_mode="stretch_width", margin=0, visible=False)
         self._bind()
@@ -89,7 +86,6 @@ class PolicyView:
             (self.color, lambda v: {"color": v}),
             (self.range, lambda v: {"view": f"{v},{self.marks.value}"}),
             (self.marks, lambda v: {"view": f"{self.range.value},{v}"}),
-            (self.function, lambda v: {"patient": v}),
             (self.state, lambda v: {"state": v, "action": None}),
             (self.action, lambda v: {"action": None if v == BEST else v}),
         ):
@@ -139,10 +135,7 @@ class PolicyView:
                 align_items="flex-end",
             ),
             both,
-            safe.html("<h2>How the values were found, and the policy over parameters</h2>"),
-            self.function,
-            self.further_note,
-            self.further,
+            self.further.panel,
         ]
         self.refresh()
         return pn.Column(
@@ -168,6 +161,7 @@ class PolicyView:
         )
         wanted = (stamp([entry]), len(entries), tuple(lost), asked)
         if wanted == self._seen:
+            self._show_further()  # a function may have been chosen on another page
             return
         self._seen = wanted
         self._note(entry, len(entries), lost)
@@ -233,8 +227,7 @@ class PolicyView:
         self.saver.allow(("csv", "png", "svg"))
         self.content.visible = True
         self._show_state(again=is_new)
-        if is_new:
-            self._show_further()
+        self._show_further()
 
     def _offer(self, shown: Shown) -> None:
         """Bring the widgets up to date."""
@@ -300,31 +293,8 @@ class PolicyView:
 
     def _show_further(self) -> None:
         """Show how the values were found, and the policy over parameters."""
-        if self.shown is None or self.selection.page != "policy":
-            return
-        self.worker.submit(
-            prepare_further,
-            self.source,
-            self.shown.run,
-            self.shown.known,
-            self.selection.patient,
-            self.dark,
-            done=self._further_shown,
-            failed=self._fail,
-            key="policy-further",
-        )
-
-    def _further_shown(self, shown: ShownFurther) -> None:
-        """Show what a job made ready."""
-        self._busy = True
-        try:
-            if shown.functions:
-                self.function.param.update(options=shown.functions, value=shown.function)
-        finally:
-            self._busy = False
-        self.function.visible = bool(shown.functions)
-        self.further_note.object = spoken(shown.sentence)
-        show(shown.pictures, self.further, self.worker, "further")
+        if self.shown is not None and self.selection.page == "policy":
+            self.further.show(self.shown)
 
     def _tapped(self, event: Any) -> None:
         """The user chose a place in the plane: the state that is nearest to it."""
