@@ -12,26 +12,24 @@ from numpy.typing import NDArray
 
 from vitolab.problem import Patient, Problem
 
-from .problems import AnyProblem
-
 Answer = dict[str, NDArray[Any]]
 MAP_POINTS = 121
 MAP_LIMIT = 6.0  # half width of the map of a function, beyond its domain of ±5
 _LOCK = threading.Lock()  # a module is imported, a kernel compiled, by one thread
 
 
-def kind(problem: AnyProblem) -> str:
+def kind(problem: Problem) -> str:
     """Built-in model of a problem; empty if it is none."""
     name = problem.name.partition("-")[0]
     return name if name in ("rosenbrock", "circulation", "electrophysiology") else ""
 
 
-def setup(problem: AnyProblem) -> str:
+def setup(problem: Problem) -> str:
     """Setup of a built-in model, such as ``6p`` or ``bem``."""
     return problem.name.partition("-")[2]
 
 
-def current(record: AnyProblem) -> Problem | None:
+def current(record: Problem) -> Problem | None:
     """The problem as this version of the package has it; None if it is no built-in one."""
     from vitolab.models import circulation, electrophysiology, rosenbrock
 
@@ -78,12 +76,12 @@ def is_safe(patient: Patient) -> bool:
     return named is None or named in electrophysiology.PRESETS
 
 
-def background(problem: AnyProblem, patient: Patient) -> Answer:
+def background(problem: Problem, patient: Patient) -> Answer:
     """What a picture shows of the patient whatever the parameters are; in a worker.
 
     Parameters
     ----------
-    problem : Problem or ProblemRecord
+    problem : Problem
     patient : Patient
 
     Returns
@@ -111,12 +109,12 @@ def background(problem: AnyProblem, patient: Patient) -> Answer:
     return {}
 
 
-def simulate(problem: AnyProblem, x: NDArray[np.float64], patient: Patient) -> Answer:
+def simulate(problem: Problem, x: NDArray[np.float64], patient: Patient) -> Answer:
     """What the model answers beyond its objectives; in a worker.
 
     Parameters
     ----------
-    problem : Problem or ProblemRecord
+    problem : Problem
     x : ndarray, shape (n_parameters,)
     patient : Patient
 

@@ -46,10 +46,18 @@ class RunChoice:
     source : Source
     studies : sequence of str, optional
         Those whose runs are offered first, and of which the newest is taken.
+    within : sequence of str, optional
+        Values of the selection that name something within a run: another run has none of it.
     """
 
-    def __init__(self, selection: Selection, source: Source, studies: Sequence[str] = ()) -> None:
-        self.selection, self.source, self.studies = selection, source, studies
+    def __init__(
+        self,
+        selection: Selection,
+        source: Source,
+        studies: Sequence[str] = (),
+        within: Sequence[str] = (),
+    ) -> None:
+        self.selection, self.source, self.studies, self.within = selection, source, studies, within
         self.widget = safe.select(
             label="Run", max_width=440, sizing_mode="stretch_width", margin=MARGIN
         )
@@ -93,11 +101,20 @@ class RunChoice:
         finally:
             self._busy = False
 
+    def newest_html(self) -> str:
+        """HTML that tells which run is shown where none is chosen; empty where one is."""
+        entries, _ = self.entries()
+        if self.selection.runs or not entries:
+            return ""
+        words = f"The newest run: {label_of(entries[0])}. Choose one to keep it in the address."
+        return safe.fill('<span class="faint">{words}</span>', words=words)
+
     def _chosen(self, event: Any) -> None:
         """The user chose a run: it takes the place of the first."""
         if not self._busy and event.new not in (None, NONE):
             others = [run for run in self.selection.runs[1:] if run != event.new]
-            self.selection.runs = [event.new, *others]
+            values = {name: self.selection.param[name].default for name in self.within}
+            self.selection.param.update(runs=[event.new, *others], **values)
 
     def too_soon(self, seen: Any, wanted: Any, patience: float) -> bool:
         """Whether nothing but the progress of a run changed, within some seconds."""

@@ -10,14 +10,13 @@ import pandas as pd
 import panel as pn
 from bokeh.models import ColumnDataSource, HoverTool, TapTool
 
-from vitolab.records import ProblemRecord
+from vitolab.problem import Problem
 
 from . import safe
-from .charts import GREEN, ORANGE, chart, in_one_message, look, pane, unit
+from .charts import BLUE, GREEN, ORANGE, chart, in_one_message, look, pane, unit
 from .table import Table
 
 BASE = {"runs": "forward runs", "worst": "worst misfit [tolerances]", "solved": "solved [%]"}
-BLUE = "#0072B2"
 COLUMNS: list[dict[str, Any]] = [
     {"field": "patient", "title": "patient"},
     {
@@ -94,7 +93,7 @@ class Cohort:
         )
 
     @in_one_message
-    def show(self, data: pd.DataFrame, problem: ProblemRecord, title: str) -> None:
+    def show(self, data: pd.DataFrame, problem: Problem, title: str) -> None:
         """Show other patients; see `fits.summary`."""
         self._data = data
         options = {v: k for k, v in BASE.items()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,7 +23,6 @@ from vitolab.plots.summary import order_of, over_repeats, summarize
 
 from . import safe
 from .part import Part
-from .source import Entry
 from .stored import SIZES, largest
 
 #: A label and the personalisations that it stands for.
@@ -256,18 +254,3 @@ def swatches(labels: Mapping[str, str]) -> str:
         dot = f'<span aria-hidden="true" style="color:{color}">●</span>'
         told.append(f"<span>{dot} {safe.text(label)}</span>")
     return f'<div class="row">{"".join(told)}</div>'
-
-
-def differences(entries: Sequence[Entry]) -> pd.DataFrame:
-    """Parameters, seed and code of some runs: the rows in which they differ."""
-    columns: dict[str, dict[str, str]] = {}
-    for entry in entries:
-        info = entry.info
-        facts = {"study": info.study, "size": entry.profile or "own", "seed": str(info.seed)}
-        facts |= {"code": info.version}
-        columns[entry.id] = facts | {k: json.dumps(v) for k, v in info.parameters.items()}
-    names = order_of([name for facts in columns.values() for name in facts])
-    table = pd.DataFrame({"parameter": names})
-    for run, facts in columns.items():
-        table[run] = [facts.get(name, "–") for name in names]
-    return table[table[list(columns)].nunique(axis=1) > 1].reset_index(drop=True)

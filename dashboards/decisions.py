@@ -11,9 +11,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vitolab.mdp import Policy
+from vitolab.problem import Problem
 from vitolab.states import StateSpace
 
-from .problems import AnyProblem
+from .problems import action_names
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,7 @@ class Knowledge:
     visits: NDArray[np.int64]
 
 
-def knowledge(
-    arrays: Mapping[str, NDArray[Any]], setup: str, problem: AnyProblem
-) -> Knowledge | None:
+def knowledge(arrays: Mapping[str, NDArray[Any]], setup: str, problem: Problem) -> Knowledge | None:
     """Policy of a setup in the arrays of a run; None if there is none that fits.
 
     Parameters
@@ -42,28 +41,17 @@ def knowledge(
     arrays : mapping of str to ndarray
     setup : str
         One that differs by ``, restart`` alone has the same policy.
-    problem : Problem or ProblemRecord
+    problem : Problem
     """
-    tolerance = np.array([o.tolerance for o in problem.objectives])
-    n_actions = 2 * len(problem.multipliers) * len(problem.parameters)
+    shape = (problem.n_actions, problem.n_objectives)
     for name in (setup, setup.removesuffix(", restart")):
         if all(f"{name}/{what}" in arrays for what in ("centroids", "q", "v", "visits")):
             q = arrays[f"{name}/q"]
             centroids = arrays[f"{name}/centroids"]
-            if q.shape == (len(centroids), n_actions) and centroids.shape[1] == len(tolerance):
-                policy = Policy(q, arrays[f"{name}/v"])
-                return Knowledge(StateSpace(centroids, tolerance), policy, arrays[f"{name}/visits"])
+            if (*q.shape[1:], *centroids.shape[1:]) == shape and len(q) == len(centroids):
+                states = StateSpace(centroids, problem.tolerance)
+                return Knowledge(states, Policy(q, arrays[f"{name}/v"]), arrays[f"{name}/visits"])
     return None
-
-
-def action_names(problem: AnyProblem) -> list[str]:
-    """What each action does, as `vitolab.problem.Problem.describe_action` says it."""
-    multiples = [-m for m in reversed(problem.multipliers)] + list(problem.multipliers)
-    return [
-        f"{p.label} {m:+d} step{'' if abs(m) == 1 else 's'}".replace("-", "−")
-        for p in problem.parameters
-        for m in multiples
-    ]
 
 
 def because(known: Knowledge, c: NDArray[np.float64], action: int, names: list[str]) -> str:
@@ -75,7 +63,7 @@ def because(known: Knowledge, c: NDArray[np.float64], action: int, names: list[s
     c : ndarray
     action : int
     names : list of str
-        See `action_names`.
+        See `problems.action_names`.
     """
     state = int(known.states.quantize(c[np.newaxis])[0])
     q = known.policy.q[state]
@@ -103,20 +91,20 @@ def because(known: Knowledge, c: NDArray[np.float64], action: int, names: list[s
     return f"{told}; seen {seen} time{'' if seen == 1 else 's'} in training".replace("-", "−")
 
 
-def sentences(trace: pd.DataFrame, problem: AnyProblem, known: Knowledge | None) -> list[str]:
+def sentences(trace: pd.DataFrame, problem: Problem, known: Knowledge | None) -> list[str]:
     """One sentence for each forward run of a trace, in its order.
 
     Parameters
     ----------
     trace : DataFrame
         Rows of one personalisation, by iteration.
-    problem : Problem or ProblemRecord
+    problem : Problem
     known : Knowledge, optional
         Without it actions are named, but not explained.
     """
     names = action_names(problem)
     c = trace[[f"c:{o.name}" for o in problem.objectives]].to_numpy(float)
-    tolerance = np.array([o.tolerance for o in problem.objectives])
+    tolerance = problem.tolerance
     actions = trace["action"].to_numpy()
     has_states = bool((trace["state"] >= 0).any())
     expected = _expected(trace, problem)
@@ -145,12 +133,12 @@ def sentences(trace: pd.DataFrame, problem: AnyProblem, known: Knowledge | None)
     return told
 
 
-def _expected(trace: pd.DataFrame, problem: AnyProblem) -> NDArray[np.float64] | None:
+def _expected(trace: pd.DataFrame, problem: Problem) -> NDArray[np.float64] | None:
     """Misfits that a method expected of each run, in tolerances; None if it expects nothing."""
     columns = [f"e:{o.name}" for o in problem.objectives]
     if not set(columns) <= set(trace.columns):
         return None
-    tolerance = np.array([o.tolerance for o in problem.objectives])
+    tolerance = problem.tolerance
     expected: NDArray[np.float64] = trace[columns].to_numpy(float) / tolerance
     return expected if np.isfinite(expected).any() else None
 

@@ -25,6 +25,7 @@ MOST_SUCCESSORS = 12
 class Shown:
     """What a job makes ready for the page; see `views.policy`."""
 
+    run: str
     known: Learned
     setups: list[str]
     axes: tuple[int, int]
@@ -39,10 +40,6 @@ class Shown:
     plane: Picture
     sentence: str
     table: str
-    further: tuple[Picture, ...]
-    further_note: str
-    functions: list[str]
-    function: str
 
     def marks_at(self, state: int, action: int) -> dict[str, dict[str, list[float]]]:
         """Marks of a state in the plane, and of where an action leads from there."""
@@ -71,6 +68,16 @@ class ShownState:
     tables: str
 
 
+@dataclass(frozen=True)
+class ShownFurther:
+    """How the values were found, and the policy over parameters, in words and figures."""
+
+    sentence: str
+    pictures: tuple[Picture, ...]
+    functions: list[str]
+    function: str
+
+
 def prepare(
     source: Source,
     run_id: str,
@@ -78,32 +85,31 @@ def prepare(
     objectives: Sequence[str],
     color: str,
     view: str,
-    patient: str,
     dark: bool,
 ) -> Shown:
-    """Draw the policy of a run; for a worker.
+    """Draw the plane of states of a run; for a worker.
 
     Raises
     ------
     ValueError
-        If the run stored none.
+        If the run stored none, or what it stored is missing or damaged.
     """
     from . import policy_figures as figures
     from .figures import draw
 
     run = source.run(run_id)
-    why = (
-        f"The run {run_id} of {run.manifest.study} stored no policy; runs of "
-        f"{', '.join(policy.STUDIES)} do."
-    )
-    try:
-        arrays = run.arrays
-    except ValueError:
-        raise ValueError(why) from None
+    stored = "arrays.npz" in run.manifest.files or (run.path / "arrays.npz").exists()
+    arrays = run.arrays if stored else {}
     setups = policy.setups_of(arrays)
     if not setups:
-        raise ValueError(why)
-    known = policy.learned(arrays, run.manifest.problems, _setup(setup, setups))
+        raise ValueError(
+            f"The run {run_id} of {run.manifest.study} stored no policy; runs of "
+            f"{', '.join(policy.STUDIES)} do."
+        )
+    name = _setup(setup, setups)
+    known = source.made(
+        run_id, f"{name}/learned", lambda run: policy.learned(arrays, run.manifest.problems, name)
+    )
     axes = _axes(known, objectives)
     colors = tuple(c for c in figures.COLORS if c != "visits" or known.visits is not None)
     all_marks = tuple(m for m in figures.MARKS if m != "arrows" or known.mdp is not None)
@@ -119,28 +125,8 @@ def prepare(
         _add_marks(model)
 
     (plane,) = draw(figure, dark, change=change)
-    further: list[Picture] = []
-    notes: list[str] = []
-    functions: list[str] = []
-    function = ""
-    rounds = policy.rounds(known)
-    if rounds:
-        further += draw(figures.convergence(rounds), dark)
-        notes.append(_rounds_told(known, rounds))
-    else:
-        notes.append("How the values converged is not stored with this run.")
-    try:
-        points, steps, optimum, function = policy.over_parameters(known, run.patients, patient)
-        title = f"best action for {function} (α = {optimum[0]:.2f})"
-        further += draw(figures.parameter_map(points, steps, optimum, title), dark)
-        functions = sorted(run.patients["patient"].unique().tolist())
-        notes.append(
-            "Over parameter space: the misfits at each point follow from the function's α, the "
-            "state and its best action from the stored policy."
-        )
-    except ValueError as error:
-        notes.append(str(error))
     return Shown(
+        run_id,
         known,
         setups,
         axes,
@@ -155,11 +141,38 @@ def prepare(
         plane,
         _told(known, inside, marks),
         folded("All states", policy.state_table(known)),
-        tuple(further),
-        "\n".join(notes),
-        functions,
-        function,
     )
+
+
+def prepare_further(
+    source: Source, run_id: str, known: Learned, patient: str, dark: bool
+) -> ShownFurther:
+    """Draw how the values were found, and the policy over parameters; for a worker."""
+    from . import policy_figures as figures
+    from .figures import draw
+
+    further: list[Picture] = []
+    notes: list[str] = []
+    functions: list[str] = []
+    function = ""
+    if known.rounds:
+        further += draw(figures.convergence(known.rounds), dark)
+        notes.append(_rounds_told(known))
+    else:
+        notes.append("How the values converged is not stored with this run.")
+    try:
+        patients = source.run(run_id).patients
+        points, steps, optimum, function = policy.over_parameters(known, patients, patient)
+        title = f"best action for {function} (α = {optimum[0]:.2f})"
+        further += draw(figures.parameter_map(points, steps, optimum, title), dark)
+        functions = sorted(patients["patient"].unique().tolist())
+        notes.append(
+            "Over parameter space: the misfits at each point follow from the function's α, the "
+            "state and its best action from the stored policy."
+        )
+    except ValueError as error:
+        notes.append(str(error))
+    return ShownFurther("\n".join(notes), tuple(further), functions, function)
 
 
 def prepare_state(known: Learned, state: int, action: int, dark: bool) -> ShownState:
@@ -271,11 +284,11 @@ def _told(known: Learned, inside: NDArray[np.bool_], marks: str) -> str:
     return "\n".join(lines)
 
 
-def _rounds_told(known: Learned, rounds: dict[str, NDArray[np.float64]]) -> str:
+def _rounds_told(known: Learned) -> str:
     """How the values converged, in words."""
-    told = "; ".join(f"{name}: {len(values)} rounds" for name, values in rounds.items())
+    told = "; ".join(f"{name}: {len(values)} rounds" for name, values in known.rounds.items())
     if known.mdp is None:
         return f"{told}. Value iteration cannot be repeated: the run stored no transitions."
-    if "value iteration" in rounds:
+    if "value iteration" in known.rounds:
         return f"{told}. Value iteration is repeated here, from the stored transitions."
     return f"{told}. Value iteration from the stored transitions gives other values than stored."

@@ -81,7 +81,8 @@ def draw(
             change(model)
         item = json_item(model)
         item["doc"].pop("defs", None)  # of the dashboard's own components, which it knows
-        pictures.append(Picture(title, model, json.dumps(item), width, note, shared, columns))
+        text = json.dumps(item)
+        pictures.append(Picture(title, text, model.height, width, note, shared, columns))
     return tuple(pictures)
 
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from vitolab.problem import Patient
-from vitolab.records import ProblemRecord
+from vitolab.problem import Patient, Problem
+from vitolab.tables import KEYS
 from vitolab.trajectories import StopReason
 
 from . import answers
-from .decisions import Knowledge, knowledge, sentences, state_words
+from .decisions import knowledge, sentences, state_words
+from .problems import as_stored
 from .safe import text
+from .stored import Stored
 
 NOT_TRACED = (
     "The runs of this personalisation are not stored, only its result: a study keeps those of its "
@@ -35,37 +37,12 @@ Key = tuple[int | None, ...]
 
 
 @dataclass(frozen=True)
-class Tables:
-    """What a run holds of personalisations; tables are shared and never changed.
-
-    Attributes
-    ----------
-    run : str
-        Identifier.
-    problems : mapping of setup name to ProblemRecord
-    personalizations, patients, traces : DataFrame
-        `traces` is empty where there are none.
-    arrays : mapping of str to ndarray
-    knowledge : dict
-        Policies by setup, once they were asked for.
-    """
-
-    run: str
-    problems: Mapping[str, ProblemRecord]
-    personalizations: pd.DataFrame
-    patients: pd.DataFrame
-    traces: pd.DataFrame
-    arrays: Mapping[str, Any]
-    knowledge: dict[str, Knowledge | None] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class Film:
     """One personalisation, run by run.
 
     Attributes
     ----------
-    problem : ProblemRecord
+    problem : Problem
     patient : Patient
     outcome : dict
         Row of the personalisation.
@@ -87,7 +64,7 @@ class Film:
         Whether a stored policy explains the decisions.
     """
 
-    problem: ProblemRecord
+    problem: Problem
     patient: Patient
     outcome: Mapping[Any, Any]
     traced: bool
@@ -146,7 +123,7 @@ class Film:
         return f'<ul style="padding-left:0;margin:6px 0" aria-live="polite">{"".join(lines)}</ul>'
 
 
-def film(stored: Tables, setup: str, patient: str, method: str, key: Key) -> Film:
+def film(stored: Stored, setup: str, patient: str, method: str, key: Key) -> Film:
     """Everything that is shown of one personalisation.
 
     Raises
@@ -154,17 +131,19 @@ def film(stored: Tables, setup: str, patient: str, method: str, key: Key) -> Fil
     ValueError
         If the run holds nothing of the kind.
     """
-    problem = stored.problems[setup]
+    problem = as_stored(stored.problems[setup])
     outcome = _rows(stored.personalizations, setup, patient, method, key)
     if outcome.empty:
         raise ValueError(f"{patient} was not personalised by {method} in this run")
-    trace = _rows(stored.traces, setup, patient, method, key)
+    trace = _rows(traces(stored), setup, patient, method, key)
     traced = len(trace) > 0
     person = _person(stored, setup, patient)
     trace = trace.sort_values("iteration") if traced else _result(outcome, problem, person)
-    if setup not in stored.knowledge:
-        stored.knowledge[setup] = knowledge(stored.arrays, setup, problem)
-    known = stored.knowledge[setup] if method in DISCRETE else None
+    known = None
+    if method in DISCRETE:
+        known = stored.source.made(
+            stored.id, f"{setup}/knowledge", lambda _: knowledge(_arrays(stored), setup, problem)
+        )
     told = sentences(trace, problem, known)
     if not traced:
         told = ["The result; the runs that led to it are not stored."]
@@ -196,7 +175,23 @@ def film(stored: Tables, setup: str, patient: str, method: str, key: Key) -> Fil
     )
 
 
-def _person(stored: Tables, setup: str, patient: str) -> Patient:
+def traces(stored: Stored) -> pd.DataFrame:
+    """One row per forward run of what was traced; none where none can be read."""
+    try:
+        return stored.traces
+    except ValueError:
+        return pd.DataFrame(columns=[*KEYS, "iteration", "event", "action", "state"])
+
+
+def _arrays(stored: Stored) -> Mapping[str, Any]:
+    """Arrays by name; none where none can be read."""
+    try:
+        return stored.arrays
+    except ValueError:
+        return {}
+
+
+def _person(stored: Stored, setup: str, patient: str) -> Patient:
     """Patient of a setup."""
     rows = stored.patients
     rows = rows[(rows["setup"] == setup) & (rows["patient"] == patient)]
@@ -205,7 +200,7 @@ def _person(stored: Tables, setup: str, patient: str) -> Patient:
     return answers.patient_of(rows.to_dict("records")[0])
 
 
-def _result(outcome: pd.DataFrame, problem: ProblemRecord, patient: Patient) -> pd.DataFrame:
+def _result(outcome: pd.DataFrame, problem: Problem, patient: Patient) -> pd.DataFrame:
     """The result of a personalisation in the place of its runs."""
     row = outcome.iloc[0]
     made: dict[str, Any] = {"iteration": 0, "event": "start", "action": -1, "state": -1}
@@ -226,7 +221,7 @@ def _rows(table: pd.DataFrame, setup: str, patient: str, method: str, key: Key) 
     return own
 
 
-def _model(problem: ProblemRecord, patient: Patient) -> tuple[bool, str]:
+def _model(problem: Problem, patient: Patient) -> tuple[bool, str]:
     """Whether the model can be run for a patient here, and what is to be said about that."""
     if not answers.is_safe(patient):
         return False, "this heart is a mesh outside the store: it is not opened here"
@@ -241,9 +236,9 @@ def _model(problem: ProblemRecord, patient: Patient) -> tuple[bool, str]:
     return True, ""
 
 
-def worst_misfit(table: pd.DataFrame, problem: ProblemRecord) -> pd.Series:
+def worst_misfit(table: pd.DataFrame, problem: Problem) -> pd.Series:
     """Largest misfit of each row in tolerances."""
     columns = [f"misfit:{o.name}" for o in problem.objectives]
-    tolerance = np.array([o.tolerance for o in problem.objectives])
+    tolerance = problem.tolerance
     values = np.abs(table[columns].to_numpy(float)) / tolerance
     return pd.Series(values.max(axis=1), index=table.index)

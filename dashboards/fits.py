@@ -8,17 +8,21 @@ from typing import Any
 
 import pandas as pd
 
-from vitolab.tables import KEYS
-
-from .film import OWN, Film, Key, Tables, film, worst_misfit
+from .film import OWN, Film, Key, film, traces, worst_misfit
+from .problems import as_stored
 from .source import Source
-from .stored import largest
+from .stored import Stored, largest
 
+#: Studies whose runs keep forward runs of their personalisations.
+STUDIES = (
+    *("wbc-convergence", "wbc-scouting", "wbc-fit", "rosenbrock-grid", "tour"),
+    *("ep-convergence", "ep-scouting", "ep-personalization"),
+)
 WORDS = {"n_samples": "samples", "n_states": "states", "repeat": "repeat", "start": "start"}
 
 
-def load(source: Source, run: str) -> Tables:
-    """Tables of a run.
+def load(source: Source, run: str) -> Stored:
+    """A run whose personalisations can be looked at, its tables read.
 
     Raises
     ------
@@ -27,35 +31,21 @@ def load(source: Source, run: str) -> Tables:
     """
     from vitolab.plots import style  # noqa: F401 - heavy, and needed for what follows
 
-    personalizations = source.table(run, "personalizations")
-    try:
-        manifest = source.run(run).manifest
-        patients = source.table(run, "patients")
-    except ValueError:  # a study that goes on: problems and patients come with its end
-        raise ValueError(
-            f"the run {run} is not finished, its patients can be looked at once it is"
-        ) from None
-    try:
-        traces = source.table(run, "traces")
-    except ValueError:
-        traces = pd.DataFrame(columns=[*KEYS, "iteration", "event", "action", "state"])
-    try:
-        arrays = source.arrays(run)
-    except ValueError:
-        arrays = {}
+    stored = Stored(source, run)
     for name in ("setup", "patient", "method", "solved", "n_runs"):
-        if name not in personalizations:
+        if name not in stored.personalizations:
             raise ValueError(f"the run {run} has no column {name!r} of personalisations")
-    return Tables(run, manifest.problems, personalizations, patients, traces, arrays)
+    _ = stored.patients, traces(stored)  # read with the rest
+    return stored
 
 
-def setups(stored: Tables) -> list[str]:
+def setups(stored: Stored) -> list[str]:
     """Setups with personalisations and a problem, in the order of the run."""
     found = set(stored.personalizations["setup"].astype(str))
     return [name for name in stored.problems if name in found]
 
 
-def summary(stored: Tables, setup: str, method: str) -> pd.DataFrame:
+def summary(stored: Stored, setup: str, method: str) -> pd.DataFrame:
     """All patients of a setup and method, one row each.
 
     Returns
@@ -68,7 +58,7 @@ def summary(stored: Tables, setup: str, method: str) -> pd.DataFrame:
     table = stored.personalizations
     own = table[(table["setup"] == setup) & (table["method"] == method)]
     own = largest(own)
-    own = own.assign(worst=worst_misfit(own, stored.problems[setup]))
+    own = own.assign(worst=worst_misfit(own, as_stored(stored.problems[setup])))
     grouped = own.groupby("patient", sort=True)
     found = pd.DataFrame(
         {
@@ -88,7 +78,7 @@ def summary(stored: Tables, setup: str, method: str) -> pd.DataFrame:
     return found.merge(known[["patient", *numeric]], on="patient", how="left")
 
 
-def methods(stored: Tables, setup: str) -> list[str]:
+def methods(stored: Stored, setup: str) -> list[str]:
     """Methods of a setup that personalised, Vito first."""
     from vitolab.plots.style import METHOD_COLORS
 
@@ -98,13 +88,13 @@ def methods(stored: Tables, setup: str) -> list[str]:
     return sorted(found, key=lambda m: (order.index(m) if m in order else len(order), m))
 
 
-def keys(stored: Tables, setup: str, patient: str, method: str) -> list[tuple[Key, bool]]:
+def keys(stored: Stored, setup: str, patient: str, method: str) -> list[tuple[Key, bool]]:
     """Personalisations of a patient by a method, and whether each has a trace; traced first."""
     chosen = [
         table[
             (table["setup"] == setup) & (table["patient"] == patient) & (table["method"] == method)
         ]
-        for table in (stored.personalizations, stored.traces)
+        for table in (stored.personalizations, traces(stored))
     ]
     all_keys, traced = ([_key(row) for row in _distinct(table)] for table in chosen)
     known = set(traced)
@@ -163,13 +153,13 @@ class Chosen:
 
 
 def choose(
-    stored: Tables, wanted: tuple[str, str, str], key: Key, shown: tuple[str, str, str] | None
+    stored: Stored, wanted: tuple[str, str, str], key: Key, shown: tuple[str, str, str] | None
 ) -> Chosen:
     """The personalisation that is wanted, or the nearest that there is.
 
     Parameters
     ----------
-    stored : Tables
+    stored : Stored
     wanted : (str, str, str)
         Setup, patient and method; empty for any.
     key : tuple
@@ -198,7 +188,7 @@ def choose(
         key=lambda pair: sum(w is not None and w != k for w, k in zip(key, pair[0], strict=True)),
     )
     return Chosen(
-        run=stored.run,
+        run=stored.id,
         setup=setup,
         patient=patient,
         method=method,
@@ -208,5 +198,5 @@ def choose(
         methods=known,
         keys=fits,
         film=film(stored, setup, patient, method, near[0][0]),
-        summary=None if shown == (stored.run, setup, method) else summary(stored, setup, method),
+        summary=None if shown == (stored.id, setup, method) else summary(stored, setup, method),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import panel as pn
@@ -22,9 +23,10 @@ class Picture:
     ----------
     title : str
         Free text.
-    model : bokeh.plotting.figure
     item : str
-        The same as JSON that BokehJS embeds.
+        A Bokeh figure as JSON that BokehJS embeds.
+    height : int
+        Of the figure [px].
     width : int
         Most that it needs [px].
     note : str
@@ -36,8 +38,8 @@ class Picture:
     """
 
     title: str
-    model: Any
     item: str
+    height: int
     width: int
     note: str = ""
     key: tuple[tuple[str, str], ...] = ()
@@ -118,13 +120,9 @@ def show(pictures: Sequence[Picture], into: pn.Column, worker: Worker, key: str)
     def put(place: int) -> None:
         if place < len(pictures):
             _put(pictures[place], place, into)
-            worker.submit(_nothing, done=lambda _: put(place + 1), key=f"{key}-gallery")
+            worker.later(partial(put, place + 1), f"{key}-gallery")
 
-    worker.submit(_nothing, done=lambda _: put(0), key=f"{key}-gallery")
-
-
-def _nothing() -> None:
-    """No work: what follows waits for its turn."""
+    worker.later(partial(put, 0), f"{key}-gallery")
 
 
 def _put(picture: Picture, place: int, into: pn.Column) -> None:
@@ -134,11 +132,11 @@ def _put(picture: Picture, place: int, into: pn.Column) -> None:
     styles |= {"min-width": "0", "overflow": "hidden"}
     if place < len(into):
         column: Any = into[place]
-        column[0].object, column[1].height = title_of(picture), picture.model.height
+        column[0].object, column[1].height = title_of(picture), picture.height
         column.styles = styles
         column[1].item = picture.item
         return
-    size = {"sizing_mode": "stretch_width", "height": picture.model.height, "margin": 0}
+    size = {"sizing_mode": "stretch_width", "height": picture.height, "margin": 0}
     into.append(
         pn.Column(
             safe.html(title_of(picture)),

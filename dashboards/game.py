@@ -13,10 +13,11 @@ from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.trajectories import Fit
 from vitolab.validation import REFERENCES, child_seed
 
-from .decisions import Knowledge, action_names, because
+from .decisions import Knowledge, because
+from .problems import action_names
 from .safe import fill
 
-YOU, VITO = "you", "Vito"
+YOU, VITO, START = "you", "Vito", ""
 SHOWN = 6  # actions in Vito's table
 
 
@@ -27,6 +28,7 @@ class Move:
     Attributes
     ----------
     who : str
+        `YOU`, `VITO`, or `START`: the first run is nobody's move.
     x : ndarray, shape (n_parameters,)
     words : str
         What is done, in words.
@@ -123,7 +125,7 @@ class Game:
                 break
             x = self.problem.draw(rng)[0]
             words = "the start, at random values, as the default ones are a solution"
-        return self._jump(YOU, x, words), y
+        return self._jump(START, x, words), y
 
     def step(self, action: int, who: str = YOU) -> Move:
         """One of the paper's actions."""
@@ -206,14 +208,15 @@ class Game:
 
     def status_html(self) -> str:
         """How the game stands, in a sentence; HTML."""
-        yours = sum(move.who == YOU for move in self.moves)
+        yours, vitos = (sum(move.who == who for move in self.moves) for who in (YOU, VITO))
         runs = f"{self.n_runs} forward run{'' if self.n_runs == 1 else 's'}"
-        runs += f" ({yours} by you, {self.n_runs - yours} by Vito)" if yours < self.n_runs else ""
+        runs += f" (the start, {yours} by you, {vitos} by Vito)" if vitos else ""
         if self.solved_at is not None:
             words = f"Solved in {self.solved_at} forward runs! So far {runs}."
         else:
             words = f"{runs}; the best so far has a worst misfit of {self.worst:.2f} tolerances."
-        here = f"Run {self.at + 1}, {self.here.who}: {self.here.words}."
+        who = f", {self.here.who}" if self.here.who else ""
+        here = f"Run {self.at + 1}{who}: {self.here.words}."
         return fill(
             "<div aria-live='polite'><h2>{words}</h2><div>{here}</div></div>",
             words=words,

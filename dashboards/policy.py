@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vitolab.mdp import MDP, Policy
-from vitolab.problem import Objective, Parameter, Patient, Problem
+from vitolab.problem import Patient, Problem
 from vitolab.records import ProblemRecord
 from vitolab.states import StateSpace
+
+from .problems import action_names, as_stored
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -50,7 +53,23 @@ class Learned:
     @property
     def actions(self) -> list[str]:
         """The actions in words."""
-        return [self.problem.describe_action(a) for a in range(self.problem.n_actions)]
+        return action_names(self.problem)
+
+    @cached_property
+    def rounds(self) -> dict[str, FloatArray]:
+        """Bellman residuals of the solution, and of value iteration from the transitions."""
+        told = {}
+        if self.mdp is not None:
+            try:
+                again = self.mdp.solve("value-iteration")
+            except RuntimeError:
+                again = None
+            # a run does not store its discount: only where the usual one gives the stored values
+            if again is not None and np.allclose(again.v, self.policy.v, rtol=1e-4, atol=1e-4):
+                told["value iteration"] = again.residuals
+        if len(self.policy.residuals):
+            told["modified policy iteration, as stored"] = self.policy.residuals
+        return told
 
 
 def setups_of(arrays: Mapping[str, Any]) -> list[str]:
@@ -70,7 +89,7 @@ def learned(
     """
     if setup not in problems:
         raise ValueError(f"the run describes no problem of the setup {setup!r}")
-    problem = _problem(problems[setup])
+    problem = as_stored(problems[setup])
     missing = [n for n in ("centroids", "q", "v") if f"{setup}/{n}" not in arrays]
     if missing:
         raise ValueError(f"setup {setup}: the run stored no {missing[0]} of its policy")
@@ -97,23 +116,6 @@ def learned(
     if visits is not None and visits.shape != (n, m):
         visits = None
     return Learned(setup, problem, StateSpace(centroids, problem.tolerance), policy, visits, mdp)
-
-
-def _problem(record: ProblemRecord) -> Problem:
-    """A problem as it was stored."""
-
-    def nothing(x: FloatArray, patient: Patient) -> FloatArray:
-        raise ValueError(f"{record.name}: a stored problem is looked at, not run")
-
-    return Problem(
-        name=record.name,
-        version=record.version,
-        parameters=tuple(Parameter(**p.model_dump()) for p in record.parameters),
-        objectives=tuple(Objective(**o.model_dump()) for o in record.objectives),
-        simulate=nothing,
-        multipliers=record.multipliers,
-        border=record.border,
-    )
 
 
 def _round(values: FloatArray) -> FloatArray:
@@ -204,22 +206,6 @@ def drift(known: Learned) -> FloatArray | None:
         if state and seen.sum():
             ends[state] = seen @ known.states.centroids[mdp.successor[where]] / seen.sum()
     return ends
-
-
-def rounds(known: Learned) -> dict[str, FloatArray]:
-    """Bellman residuals of the solution, and of value iteration from the stored transitions."""
-    told = {}
-    if known.mdp is not None:
-        try:
-            again = known.mdp.solve("value-iteration")
-        except RuntimeError:
-            again = None
-        # a run does not store its discount: only where the usual one gives the stored values
-        if again is not None and np.allclose(again.v, known.policy.v, rtol=1e-4, atol=1e-4):
-            told["value iteration"] = again.residuals
-    if len(known.policy.residuals):
-        told["modified policy iteration, as stored"] = known.policy.residuals
-    return told
 
 
 def told(known: Learned, state: int) -> str:

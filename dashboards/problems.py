@@ -1,37 +1,35 @@
-"""Problems as pages see them: of the program, or as a run stored them."""
+"""Problems as runs stored them, and what their actions do."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, Protocol
-
-from vitolab.problem import Objective, Parameter
-from vitolab.records import ObjectiveRecord, ParameterRecord
+from vitolab.problem import FloatArray, Objective, Parameter, Patient, Problem
+from vitolab.records import ProblemRecord
 
 
-class AnyProblem(Protocol):
-    """What `vitolab.problem.Problem` and `vitolab.records.ProblemRecord` have in common."""
+def as_stored(record: ProblemRecord) -> Problem:
+    """A problem as it was stored: it is looked at, and cannot simulate.
 
-    @property
-    def name(self) -> str:
-        """Name, the setup at its end."""
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
 
-    @property
-    def version(self) -> str:
-        """Version of the model."""
+    def nothing(x: FloatArray, patient: Patient) -> FloatArray:
+        raise ValueError(f"{record.name}: a stored problem is looked at, not run")
 
-    @property
-    def border(self) -> Literal["clip", "reject", "free"]:
-        """What happens at the borders of the domain."""
+    return Problem(
+        name=record.name,
+        version=record.version,
+        parameters=tuple(Parameter(**p.model_dump()) for p in record.parameters),
+        objectives=tuple(Objective(**o.model_dump()) for o in record.objectives),
+        simulate=nothing,
+        multipliers=record.multipliers,
+        border=record.border,
+    )
 
-    @property
-    def multipliers(self) -> tuple[int, ...]:
-        """Multiples of the steps that actions take."""
 
-    @property
-    def parameters(self) -> Sequence[Parameter | ParameterRecord]:
-        """Free parameters."""
-
-    @property
-    def objectives(self) -> Sequence[Objective | ObjectiveRecord]:
-        """Objectives."""
+def action_names(problem: Problem) -> list[str]:
+    """What each action does."""
+    # a sign as wide as the plus
+    return [problem.describe_action(a).replace("-", "−") for a in range(problem.n_actions)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -97,16 +97,37 @@ def haystack(entry: Entry) -> str:
 
 
 def compared(entries: Sequence[Entry]) -> pd.DataFrame:
-    """Facts of the chosen runs; of several only the parameters that differ."""
-    columns = {entry.id: _described(entry) for entry in entries}
-    names = list(dict.fromkeys(name for described in columns.values() for name in described))
+    """Facts of the chosen runs; of several those that differ."""
+    return _beside(entries, _described)
+
+
+def differences(entries: Sequence[Entry]) -> pd.DataFrame:
+    """What was asked for differently by several runs."""
+    return _beside(entries, _asked)
+
+
+def _beside(entries: Sequence[Entry], tell: Callable[[Entry], Mapping[str, str]]) -> pd.DataFrame:
+    """What is told of some runs, a column each; of several the rows that differ."""
+    told = {entry.id: tell(entry) for entry in entries}
+    names = list(dict.fromkeys(name for facts in told.values() for name in facts))
     table = pd.DataFrame({"": names})
-    for run, described in columns.items():
-        table[run] = [described.get(name, "–") for name in names]
+    for run, facts in told.items():
+        table[run] = [facts.get(name) or "–" for name in names]
     if len(entries) > 1:
-        runs = list(columns)
-        table = table[table[runs].nunique(axis=1) > 1]
+        table = table[table[list(told)].nunique(axis=1) > 1]
     return table
+
+
+def _asked(entry: Entry) -> dict[str, str]:
+    """What was asked for, and of which code."""
+    info = entry.info
+    facts = {
+        "study": info.study,
+        "size": row(entry)["size"],
+        "seed": "" if info.seed is None else str(info.seed),
+        "code": info.version,
+    }
+    return facts | {f"parameter {k}": json.dumps(v) for k, v in info.parameters.items()}
 
 
 def _described(entry: Entry) -> dict[str, str]:
@@ -118,14 +139,10 @@ def _described(entry: Entry) -> dict[str, str]:
         "note": shown["note"],
         "started [UTC]": info.started,
         "finished [UTC]": info.finished,
-        "size": shown["size"],
-        "seed": "" if info.seed is None else str(info.seed),
-        "code": info.version,
     }
     if entry.facts is not None and entry.facts.solved is not None:
         facts["Vito solved [%]"] = f"{entry.facts.solved:.1f}"
         facts["Vito runs"] = f"{entry.facts.runs:.1f}"
         facts["best reference"] = entry.facts.best
-    facts |= {f"parameter {name}": json.dumps(value) for name, value in info.parameters.items()}
-    facts["folder"] = entry.key
+    facts |= _asked(entry) | {"folder": entry.key}
     return {name: value for name, value in facts.items() if value}

@@ -55,7 +55,8 @@ class Scoreboard:
         self._lesson: lessons.Lesson | None = None
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget everything, and throw away what was still to be computed."""
+        self.worker.drop(*map(_key, self.scores))
         self.scores, self._game = {}, None
         self.pane.object = ""
 
@@ -76,7 +77,7 @@ class Scoreboard:
                 job,
                 done=partial(self._scored, now, who),
                 failed=partial(self._not_scored, now, who),
-                key=f"teach-score {who}",
+                key=_key(who),
                 long=True,
             )
         self.show(now, lesson)
@@ -111,6 +112,11 @@ class Scoreboard:
             else "Press the button to let Vito and the reference methods play."
         )
         self.pane.object = safe.table_html(table, caption=f"You first. {note}")
+
+
+def _key(who: str) -> str:
+    """Of a method, for the worker."""
+    return f"teach-score {who}"
 
 
 def _rank(score: dict[str, Any]) -> tuple[bool, float]:

@@ -6,21 +6,16 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import panel as pn
 
+from vitolab.problem import Problem
+
 from . import answers, safe
-from .charts import (
-    History,
-    MisfitBars,
-    MisfitHistory,
-    Pick,
-    in_one_message,
-    numbers,
-    parameter_histories,
-)
+from .charts import MisfitBars, in_one_message, row, unit
 from .film import Film
-from .pictures import Plane, picture, row
-from .problems import AnyProblem
+from .histories import History, MisfitHistory, Pick, parameter_histories
+from .pictures import Plane, picture
 from .table import Table
 from .worker import Worker
 
@@ -32,14 +27,14 @@ class Screen:
 
     Parameters
     ----------
-    problem : Problem or ProblemRecord
+    problem : Problem
     pick : callable
         Called with a run, from 1, that was clicked in a chart.
     worker : Worker
         Runs the model.
     """
 
-    def __init__(self, problem: AnyProblem, pick: Pick, worker: Worker) -> None:
+    def __init__(self, problem: Problem, pick: Pick, worker: Worker) -> None:
         self.worker, self._pick = worker, pick
         self._at = -1
         self._film: Film | None = None
@@ -118,7 +113,7 @@ class Screen:
             self.table.page = k // self.table.size
         self.bars.show(film.c[k])
         self.told.object = film.told_html(k, AROUND)
-        tables = numbers(film.problem, film.x[k], film.y[k], film.z, film.c[k])
+        tables = _numbers(film.problem, film.x[k], film.y[k], film.z, film.c[k])
         captions = (f"Parameters of run {k + 1}", f"Outputs of run {k + 1}")
         self.run_tables.object = '<div class="row">{}{}</div>'.format(
             *(safe.table_html(t, caption=c) for t, c in zip(tables, captions, strict=True))
@@ -159,7 +154,7 @@ class Screen:
             self.picture.show(answer, film.c[k])
 
 
-def _columns(problem: AnyProblem) -> list[dict[str, Any]]:
+def _columns(problem: Problem) -> list[dict[str, Any]]:
     """Columns of the table of all runs."""
     short = [
         (f"x{k}", p.name, max(0, math.ceil(-math.log10(p.step))))
@@ -180,7 +175,7 @@ def _columns(problem: AnyProblem) -> list[dict[str, Any]]:
 
 def _rows(film: Film) -> list[dict[str, Any]]:
     """Rows of the table of all runs."""
-    c = film.c / np.array([o.tolerance for o in film.problem.objectives])
+    c = film.c / film.problem.tolerance
     rows = []
     for k, words in enumerate(film.sentences):
         values = {f"x{i}": value for i, value in enumerate(film.x[k])}
@@ -198,3 +193,27 @@ def _rows(film: Film) -> list[dict[str, Any]]:
             | {name: float(value) if np.isfinite(value) else None for name, value in values.items()}
         )
     return rows
+
+
+def _numbers(problem: Problem, x: Any, y: Any, z: Any, c: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Tables of one forward run: parameters, and outputs against measurements."""
+    parameters = pd.DataFrame(
+        {
+            "parameter": [p.label for p in problem.parameters],
+            "value": [
+                f"{value:.5g} {p.unit}" for p, value in zip(problem.parameters, x, strict=True)
+            ],
+            "domain": [f"{p.lower:g} to {p.upper:g}" for p in problem.parameters],
+        }
+    )
+    rows = list(zip(problem.objectives, y, z, c, strict=True))
+    objectives = pd.DataFrame(
+        {
+            "objective": [unit(o) for o, *_ in rows],
+            "model": [f"{value:.4g}" for _, value, *_ in rows],
+            "measured": [f"{value:.4g} ± {o.tolerance:g}" for o, _, value, _ in rows],
+            "misfit": [f"{value:+.4g}" for *_, value in rows],
+            "met": ["✓" if abs(value) < o.tolerance else "✗" for o, *_, value in rows],
+        }
+    )
+    return parameters, objectives

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from vitolab import plots
 from vitolab.plots.summary import order_of, summarize
 
-from . import words
+from . import grids, words
 from .compare import methods_figure, methods_table
 from .part import Part
 from .stored import Stored
@@ -35,92 +32,6 @@ class Section:
     name: str
     title: str
     build: Callable[[Stored, int], Part]
-
-
-def grid_starts(arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
-    """Starts of a grid study, shape (n, 2).
-
-    Raises
-    ------
-    ValueError
-        If the run stored none.
-    """
-    if "grid/x1" not in arrays or "grid/x2" not in arrays:
-        raise ValueError("the run stored no grid of starts, which the map needs")
-    return np.stack([arrays["grid/x1"], arrays["grid/x2"]], axis=1)
-
-
-def worst_functions(stored: Stored, setup: str, repeat: int) -> pd.DataFrame:
-    """For each start its worst function, with its error, and the share that was solved."""
-    rows, patients = stored.personalizations, stored.patients
-    rows = rows[(rows["setup"] == setup) & (rows["method"] == "vito") & (rows["repeat"] == repeat)]
-    truths = [name for name in map(str, patients) if name.startswith("truth:")]
-    truth = patients.drop_duplicates("patient").set_index("patient")[truths]
-    last = rows[[name.replace("truth:", "last:") for name in truths]].to_numpy(float)
-    error = np.linalg.norm(last - truth.loc[rows["patient"]].to_numpy(float), axis=1)
-    known = pd.DataFrame({"start": rows["start"].astype(int), "function": rows["patient"]})
-    known = known.assign(error=error).sort_values("error", kind="stable")
-    worst = known.drop_duplicates("start", keep="last").set_index("start").sort_index()
-    share = plots.start_errors(rows, patients, setup, repeat)["success"]
-    at = grid_starts(stored.arrays)[worst.index.to_numpy()]
-    return pd.DataFrame(
-        {
-            "start x₁": at[:, 0],
-            "start x₂": at[:, 1],
-            "worst function": worst["function"].astype(str).to_numpy(),
-            "its error": worst["error"].to_numpy(),
-            "solved [%]": share.loc[worst.index].to_numpy(float),
-        }
-    )
-
-
-def _maps(draw: Any, draw_all: Any) -> Callable[[Stored, int], Part]:
-    """Maps of the grid of starts, one per setup."""
-
-    def build(stored: Stored, repeat: int) -> Part:
-        tables = (stored.personalizations, stored.patients, grid_starts(stored.arrays))
-        learned = stored.personalizations["method"] == "vito"
-        setups = order_of(stored.personalizations.loc[learned, "setup"].tolist())
-        hover = tuple(worst_functions(stored, setup, repeat) for setup in setups)
-        maps = [draw(*tables, setup, repeat) for setup in setups]
-        told = pd.concat([t.assign(setup=s) for s, t in zip(setups, hover, strict=True)])
-        columns = ["setup", *hover[0].columns]
-        return Part(
-            words.grid(setups, hover),
-            draw_all(*tables, repeat),
-            (("Each start with its worst function", told[columns]),),
-            plots.layout(maps, columns=3) if len(maps) > 1 else maps[0],
-            hover,
-        )
-
-    return build
-
-
-def _grid_numbers(stored: Stored, repeat: int) -> Part:
-    table = plots.grid_table(stored.personalizations, stored.patients)
-    return Part("Every setup and method, beside the paper's words.", tables=(("Outcome", table),))
-
-
-def _paths(stored: Stored, repeat: int) -> Part:
-    traces = stored.traces
-    traces = traces[traces["method"] == "vito"]
-    if traces.empty:
-        raise ValueError("the run stored no traces of Vito, which this figure shows")
-    first = traces.iloc[0]
-    own = traces[(traces["setup"] == first["setup"]) & (traces["patient"] == first["patient"])]
-    truth = stored.patients
-    truth = truth[truth["patient"] == first["patient"]]
-    known = "truth:x1" in truth and len(truth)
-    figure = plots.personalization_paths(
-        {f"start {start}": trace for start, trace in own.groupby("start")},
-        stored.problems[str(first["setup"])],
-        truth=truth[["truth:x1", "truth:x2"]].to_numpy(float)[0] if known else None,
-        title=f"{first['patient']}, {first['setup']}",
-        limits=(-6.0, 6.0, -6.0, 6.0),
-    )
-    shown = own[["start", "iteration", "event", *(c for c in own if c[:2] in ("x:", "c:"))]]
-    ends = shown.groupby("start").tail(1)
-    return Part(words.paths(own), figure, (("The last forward run from each start", ends),))
 
 
 def _scouting(stored: Stored, repeat: int) -> Part:
@@ -283,10 +194,10 @@ _CONVERGENCE = (
     Section("numbers", "Numbers", _convergence_numbers),
 )
 _GRID = (
-    Section("errors", "Errors", _maps(plots.grid_error_map, plots.grid_error_maps)),
-    Section("success", "Success", _maps(plots.grid_success_map, plots.grid_success_maps)),
-    Section("paths", "Paths", _paths),
-    Section("numbers", "Numbers", _grid_numbers),
+    Section("errors", "Errors", grids.maps(plots.grid_error_map, plots.grid_error_maps)),
+    Section("success", "Success", grids.maps(plots.grid_success_map, plots.grid_success_maps)),
+    Section("paths", "Paths", grids.paths),
+    Section("numbers", "Numbers", grids.numbers),
 )
 SECTIONS: Mapping[str, tuple[Section, ...]] = {
     "rosenbrock-grid": _GRID,
@@ -297,7 +208,7 @@ SECTIONS: Mapping[str, tuple[Section, ...]] = {
     "ep-initialization": (Section("boxes", "Errors of the start", _boxes), _METHODS),
     "ep-personalization": (_METHODS, Section("numbers", "Numbers", _ep_numbers)),
     "wbc-fit": (Section("fit", "Fit", _fit), Section("loops", "Loops", _loops), _PATIENTS),
-    "tour": (Section("map", "Policy", _tour), Section("paths", "Paths", _paths), _METHODS),
+    "tour": (Section("map", "Policy", _tour), Section("paths", "Paths", grids.paths), _METHODS),
 }
 
 

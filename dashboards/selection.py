@@ -55,11 +55,6 @@ class Selection(param.Parameterized):
         #: Names of values that the last address held and that were refused.
         self.refused: tuple[str, ...] = ()
 
-    @property
-    def run(self) -> str:
-        """The first of the chosen runs; empty if there is none."""
-        return str(self.runs[0]) if self.runs else ""
-
     def query(self) -> str:
         """The part of the address after the question mark; what is at its default is left out."""
         pairs = []

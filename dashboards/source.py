@@ -7,11 +7,11 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ KEPT = 6
 TABLES = ("patients", "personalizations", "traces")
 
 Print = tuple[tuple[str, int, int, int], ...]
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,15 @@ class Entry:
         return self.info.status in ("complete", "running", "interrupted")
 
 
+@dataclass(frozen=True)
+class _Opened:
+    """A run that was read, and what was made of it."""
+
+    seen: Print
+    run: Run
+    made: dict[str, Any] = field(default_factory=dict)
+
+
 #: What tells of a run in a list.
 _FILES = ("start.json", "run.json", "progress.json")
 
@@ -85,8 +95,9 @@ class Source:
         self.problem = ""
         self._by_id: dict[str, Entry] = {}
         self._facts: dict[tuple[str, str], Facts] = {}  # by key and time of the end
-        self._runs: OrderedDict[str, tuple[Print, Run]] = OrderedDict()
+        self._runs: OrderedDict[str, _Opened] = OrderedDict()
         self._lock = threading.RLock()
+        self._was_there = False  # the folder
 
     def refresh(self, older_than: float = 1.0) -> None:
         """List the runs anew, unless that was done within some seconds."""
@@ -102,11 +113,13 @@ class Source:
                 self.listed = time.time()
 
     def _why_not(self) -> str:
-        """Why the folder cannot be listed; one that is absent is empty."""
+        """Why the folder cannot be listed; one that was never there is empty."""
         try:
             os.scandir(self.results).close()
+            self._was_there = True
         except FileNotFoundError:
-            return ""
+            gone = f"{self.results}: the folder is gone, expected a folder of results"
+            return gone if self._was_there else ""
         except OSError as error:
             return f"{self.results}: {error.strerror}, expected a folder of results"
         return ""
@@ -153,6 +166,31 @@ class Source:
         ValueError
             If there is no such run, or it cannot be read.
         """
+        return self._open(run_id).run
+
+    def made(self, run_id: str, name: str, make: Callable[[Run], Made]) -> Made:
+        """What is made of a run, cached as its tables are.
+
+        Parameters
+        ----------
+        run_id : str
+        name : str
+            Of what is made; each run knows few.
+        make : callable
+
+        Raises
+        ------
+        ValueError
+            If there is no such run, or it cannot be read.
+        """
+        opened = self._open(run_id)
+        if name not in opened.made:
+            opened.made.setdefault(name, make(opened.run))
+        made: Made = opened.made[name]
+        return made
+
+    def _open(self, run_id: str) -> _Opened:
+        """Open a run, or find it opened."""
         entry = self._by_id.get(run_id)
         if entry is None:
             raise ValueError(f"there is no run {run_id!r} in {self.results}")
@@ -165,16 +203,16 @@ class Source:
         seen = fingerprint(path)
         with self._lock:
             known = self._runs.get(entry.key)
-            if known is not None and known[0] == seen:
+            if known is not None and known.seen == seen:
                 self._runs.move_to_end(entry.key)
-                return known[1]
-        run = Run.load(path)
+                return known
+        opened = _Opened(seen, Run.load(path))
         with self._lock:
-            self._runs[entry.key] = (seen, run)
+            self._runs[entry.key] = opened
             self._runs.move_to_end(entry.key)
             while len(self._runs) > KEPT:
                 self._runs.popitem(last=False)
-        return run
+        return opened
 
     def table(self, run_id: str, name: str) -> pd.DataFrame:
         """Table of a run; of one that goes on, the personalisations finished so far.

@@ -60,8 +60,7 @@ class Stored:
                 return self.source.run(self.id)
             except ValueError:
                 raise ValueError(
-                    f"this needs the run {self.id} to be finished; the personalisations so far "
-                    "are shown in the other parts"
+                    f"the run {self.id} is not finished: this can be shown once it is"
                 ) from None
         return self.source.run(self.id)
 

@@ -4,6 +4,9 @@
 const number = (value, digits) => value.toLocaleString(
   'en-US', {minimumFractionDigits: digits, maximumFractionDigits: digits})
 
+// Characters of a word that a phone shows on one line.
+const LONG = 20
+
 function shown(value, column) {
   if (value === null || value === undefined || Number.isNaN(value) || value === '') return '–'
   return column.digits === undefined ? String(value) : number(value, column.digits)
@@ -13,6 +16,13 @@ function make(name, parent, properties = {}) {
   const element = Object.assign(document.createElement(name), properties)
   parent.append(element)
   return element
+}
+
+// Lines break at spaces, after hyphens and after underscores; elsewhere where nothing else helps.
+function write(cell, words) {
+  cell.replaceChildren(...words.split(/(?<=_)/).flatMap(
+    (part, i) => i ? [document.createElement('wbr'), part] : [part]))
+  cell.classList.toggle('long', words.split(/[\s_-]/).some((part) => part.length > LONG))
 }
 
 export function render({model}) {
@@ -77,7 +87,7 @@ export function render({model}) {
   function fill(entry, values) {
     columns.forEach((column, i) => {
       const words = shown(values[column.field], column)
-      if (entry.cells[i].textContent !== words) entry.cells[i].textContent = words
+      if (entry.cells[i].textContent !== words) write(entry.cells[i], words)
     })
     if (entry.box) {
       entry.box.disabled = !values.choice

@@ -36,6 +36,10 @@ class Worker:
 
     ``worker.submit(function, *args, done=show, failed=complain, key="curves")`` returns at once.
     `done` gets the result, `failed` one sentence, both in the event loop when it calls `poll`.
+
+    A ValueError or an OSError of the function is meant for the user: code of this package raises
+    them where what was given or stored is at fault, with a sentence that says so. Any other error,
+    and each of `done`, is a fault of the program: it is told as unexpected, and goes to the log.
     """
 
     def __init__(self) -> None:
@@ -77,8 +81,22 @@ class Worker:
         self.drop(key)
         self._jobs[key] = _Job(_pool(long).submit(function, *args), done, failed)
 
+    def later(self, function: Callable[[], None], key: str) -> None:
+        """Call a function when `poll` is called next: the event loop has its turn before.
+
+        Parameters
+        ----------
+        function : callable
+        key : str
+            As of `submit`.
+        """
+        self.drop(key)
+        none: Future[None] = Future()
+        none.set_result(None)
+        self._jobs[key] = _Job(none, lambda _: function(), None)
+
     def drop(self, *keys: str) -> None:
-        """Throw the work of some keys away."""
+        """Throw the work of some keys away; what has begun ends unseen."""
         for key in keys:
             if key in self._jobs:
                 self._jobs.pop(key).future.cancel()
@@ -89,14 +107,9 @@ class Worker:
             if not job.future.done() or self._jobs.get(key) is not job:
                 continue
             del self._jobs[key]
-            error = job.future.exception()
-            if error is None:
-                if job.done is not None:
-                    job.done(job.future.result())
-            elif job.failed is not None:
-                job.failed(sentence(error))
-            else:
-                sentence(error)
+            why = _hand_over(job)
+            if why and job.failed is not None:
+                job.failed(why)
 
     def wait(self, timeout: float = 60.0) -> None:
         """Hand over everything, also what follows from it; for use without a server.
@@ -120,10 +133,22 @@ class Worker:
         self._jobs.clear()
 
 
-def sentence(error: BaseException) -> str:
-    """One sentence for an error; what the user cannot mend goes to the log in full."""
-    words = " ".join(str(error).split())
-    if isinstance(error, ValueError | OSError) and words:
-        return words
+def _hand_over(job: _Job) -> str:
+    """Hand the result over; what went wrong, in a sentence, empty if nothing did."""
+    error = job.future.exception()
+    if isinstance(error, ValueError | OSError) and str(error).strip():
+        return " ".join(str(error).split())
+    if error is not None:
+        return _unexpected(error)
+    if job.done is not None:
+        try:
+            job.done(job.future.result())
+        except Exception as fault:
+            return _unexpected(fault)
+    return ""
+
+
+def _unexpected(error: BaseException) -> str:
+    """One sentence for a fault of the program, which goes to the log in full."""
     traceback.print_exception(error, file=sys.stderr)
-    return f"unexpected {type(error).__name__}: {words}" if words else type(error).__name__
+    return f"unexpected {type(error).__name__}: {' '.join(str(error).split())}".rstrip(": ")

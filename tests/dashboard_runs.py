@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from bokeh.document import Document
 from bokeh.models import Axis
 
 from vitolab.dashboard import load_dashboards
@@ -249,6 +251,12 @@ def plots_of(gallery):
     return [column[1].item for column in gallery if column.visible]
 
 
-def labels_of(model):
-    """Labels of the axes of a figure."""
-    return {axis.axis_label.replace("\n", " ") for axis in model.select({"type": Axis})}
+def figure_of(picture):
+    """The figure that a browser builds of a picture."""
+    return Document.from_json(json.loads(picture.item)["doc"]).roots[0]
+
+
+def labels_of(picture):
+    """Labels of the axes of a picture."""
+    axes = figure_of(picture).select({"type": Axis})
+    return {axis.axis_label.replace("\n", " ") for axis in axes}

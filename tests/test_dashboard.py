@@ -202,6 +202,18 @@ def test_key_results_tell_vito_and_the_best_reference(tmp_path):
     assert facts.best == "nelder-mead 0 %"
 
 
+def test_a_folder_that_was_moved_away_is_not_taken_for_an_empty_one(tmp_path):
+    run = stores.stored_run(tmp_path / "results")
+    found = listed(tmp_path / "results")
+    (tmp_path / "results").rename(tmp_path / "elsewhere")
+    found.refresh(0)
+    assert found.problem == f"{tmp_path}/results: the folder is gone, expected a folder of results"
+    assert [entry.id for entry in found.entries] == [run.name]
+    (tmp_path / "elsewhere").rename(tmp_path / "results")
+    found.refresh(0)
+    assert found.problem == ""
+
+
 def test_an_absent_folder_is_an_empty_store_and_a_file_is_none(tmp_path):
     assert listed(tmp_path / "absent").entries == ()
     (tmp_path / "file").touch()
@@ -293,6 +305,16 @@ def test_later_work_supersedes_earlier_work():
     assert got == ["new"]
 
 
+def test_what_is_left_for_later_leaves_the_event_loop_its_turn():
+    work, got = worker.Worker(), []
+    work.later(lambda: got.append("left out"), "pictures")
+    work.later(lambda: got.append(1) or work.later(lambda: got.append(2), "pictures"), "pictures")
+    work.poll()
+    assert got == [1]
+    work.wait()
+    assert got == [1, 2]
+
+
 def test_an_error_becomes_one_sentence(capsys):
     work, got = worker.Worker(), []
 
@@ -302,10 +324,36 @@ def test_an_error_becomes_one_sentence(capsys):
     def break_down():
         raise KeyError("x")
 
+    def stop():
+        raise AssertionError
+
     work.submit(refuse, failed=got.append)
-    work.submit(break_down, failed=got.append)
     work.wait()
-    assert sorted(got) == ["the file is damaged", "unexpected KeyError: 'x'"]
+    assert capsys.readouterr().err == ""
+    work.submit(break_down, failed=got.append)
+    work.submit(stop, failed=got.append)
+    work.submit(stop)
+    work.wait()
+    assert got[0] == "the file is damaged"
+    assert sorted(got[1:]) == ["unexpected AssertionError", "unexpected KeyError: 'x'"]
+    assert capsys.readouterr().err.count("Traceback") == 3
+
+
+def test_an_error_while_a_result_is_shown_is_told_and_harms_no_other_work(capsys):
+    """Whatever its type: by then nothing that the user gave is at fault."""
+    work, got, go = worker.Worker(), [], threading.Event()
+
+    def show(value):
+        raise ValueError(f"{value} is none of the options")
+
+    work.submit(go.wait, 5, done=show, failed=got.append)
+    work.submit(go.wait, 5, done=got.append)
+    go.set()
+    work.wait()
+    assert sorted(map(str, got)) == [
+        "True",
+        "unexpected ValueError: True is none of the options",
+    ]
     assert "Traceback" in capsys.readouterr().err
 
 

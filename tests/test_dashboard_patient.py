@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -24,7 +25,9 @@ from vitolab.tables import fit_row, patient_table, table, trace_table
 
 answers = load_dashboards("answers")
 charts = load_dashboards("charts")
+histories = load_dashboards("histories")
 decisions = load_dashboards("decisions")
+problems = load_dashboards("problems")
 fits = load_dashboards("fits")
 pictures = load_dashboards("pictures")
 selection = load_dashboards("selection")
@@ -111,7 +114,7 @@ def test_a_fit_is_shown_run_by_run(store, fitted):
     assert view.player.value == 3
     shown = np.array(view.screen.misfits.source.data["y0"])
     expected = np.abs(fit.trace.misfits[:, 0]) / 20.0  # tolerance of the end-diastolic volume, mL
-    np.testing.assert_allclose(shown, np.maximum(expected, charts.FLOOR))
+    np.testing.assert_allclose(shown, np.maximum(expected, histories.FLOOR))
     values = view.screen.parameters[1].source.data["y0"]
     np.testing.assert_allclose(values, fit.trace.x[:, 1])
     assert f"{fit.trace.x[2, 0]:.5g} mL" in words(view.screen.run_tables.object)
@@ -197,11 +200,28 @@ def test_a_run_that_the_store_lacks_is_told(store):
     """No other run stands in its place; a chosen one takes it."""
     view, chosen, working = opened(store, runs=["nothing"])
     assert "not in this store: nothing" in words(view.message.object)
-    assert view.run.value not in [entry.id for entry in view.source.entries]
+    assert view.choice.widget.value not in [entry.id for entry in view.source.entries]
     assert not view.content.visible
     chosen.runs = []
     working.wait()
     assert view.content.visible
+
+
+def test_another_run_is_shown_from_its_beginning(tmp_path, store):
+    """What was chosen within the run before is none of it."""
+    shutil.copytree(store, tmp_path / "two")
+    first = next((tmp_path / "two" / "wbc-convergence").iterdir())
+    shutil.copytree(first, first.with_name("20200101T000000Z-earlier"))
+    view, chosen, working = opened(tmp_path / "two", patient="C03", method="nelder-mead", step=2)
+    assert (view.choice.widget.value, view._film.patient.name) == ("-", "C03")
+    assert "The newest run: wbc-convergence" in view.newest.object
+    view.choice.widget.value = "20200101T000000Z-earlier"
+    working.wait()
+    assert view._stored.id == "20200101T000000Z-earlier"
+    assert view.newest.object == ""
+    assert chosen.query() == "page=patient&runs=20200101T000000Z-earlier"
+    assert view.patient.value == "C01"
+    assert "Not in this run" not in view.outcome.object
 
 
 def test_a_step_is_cheap(store):
@@ -289,7 +309,7 @@ def test_a_reason_tells_the_best_and_the_others(learned):
     q = np.full((2, problem.n_actions), -9.0)
     q[1, 0], q[1, 1] = -2.0, -2.5
     known = decisions.Knowledge(states, Policy(q, q.max(axis=1)), np.ones_like(q, dtype=int))
-    names = decisions.action_names(problem)
+    names = problems.action_names(problem)
     best = decisions.because(known, c, 0, names)
     assert "no action there is worth more" in best
     assert f"next best: {names[1]}" in best

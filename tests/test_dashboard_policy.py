@@ -8,7 +8,7 @@ import dashboard_runs as made
 import numpy as np
 import pandas as pd
 import pytest
-from dashboard_runs import labels_of, listed, opened, plots_of
+from dashboard_runs import figure_of, labels_of, listed, opened, plots_of
 
 from vitolab.dashboard import load_dashboards
 from vitolab.models import rosenbrock
@@ -16,6 +16,7 @@ from vitolab.store import Run
 
 explain = load_dashboards("explain")
 figures = load_dashboards("figures")
+further = load_dashboards("further")
 policy = load_dashboards("policy")
 selection = load_dashboards("selection")
 worker = load_dashboards("worker")
@@ -41,12 +42,12 @@ def known(runs):
 def test_the_stored_policy_is_the_one_that_was_learned(runs, known):
     run = Run.load(runs[0].entry(runs[1]["grid"]).info.path)
     assert np.array_equal(known.policy.q, run.arrays["base, free/q"])
-    assert known.actions[0] == "x₁ -100 steps"
+    assert known.actions[0] == "x₁ −100 steps"
     assert np.array_equal(known.visits, run.arrays["base, free/visits"])
 
 
 def test_value_iteration_from_stored_transitions_finds_the_stored_values(known):
-    rounds = policy.rounds(known)
+    rounds = known.rounds
     assert set(rounds) == {"value iteration", "modified policy iteration, as stored"}
     assert rounds["value iteration"][-1] < 1e-8
     assert len(rounds["value iteration"]) > len(rounds["modified policy iteration, as stored"])
@@ -100,10 +101,10 @@ def test_the_policy_page_shows_states_a_state_and_the_convergence(runs):
     found, ids = runs
     view, _ = opened(policy_page.PolicyView, found, runs=[ids["grid"]])
     assert view.plane.item
-    assert labels_of(view.shown.plane.model) == {"misfit: T₁ = α − x₁", "misfit: T₂ = x₂ − x₁²"}
+    assert labels_of(view.shown.plane) == {"misfit: T₁ = α − x₁", "misfit: T₂ = x₂ − x₁²"}
     assert len(plots_of(view.state_plot)) == 1
-    assert len(plots_of(view.further)) == 2  # convergence, and the map over parameters
-    assert "Value iteration is repeated here" in view.further_note.object
+    assert len(plots_of(view.further.gallery)) == 2  # convergence, and the map over parameters
+    assert "Value iteration is repeated here" in view.further.note.object
     assert "Its actions" in view.state_tables.object
 
 
@@ -135,9 +136,58 @@ def test_colours_and_axes_come_from_the_address(runs):
     assert view.shown.axes == (1, 0)
     assert (view.color.value, view.range.value, view.marks.value) == ("action", "near", "labels")
     assert view.state.value == 3
-    assert view.shown.plane.model.below[0].axis_label == "misfit: T₂ = x₂ − x₁²"
+    assert figure_of(view.shown.plane).below[0].axis_label == "misfit: T₂ = x₂ − x₁²"
     view.color.value = "visits"
     assert view.selection.color == "visits"
+
+
+def test_what_was_learned_is_put_together_once(tmp_path, monkeypatch):
+    """A change of colour, marks, range or axes draws the plane again, and nothing else."""
+    learned, drawn = [], []
+    for module, name, seen in (
+        (policy, "learned", learned),
+        (policy_page, "prepare_state", drawn),
+        (further, "prepare_further", drawn),
+    ):
+        whole = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *a, f=whole, s=seen: s.append(f) or f(*a))
+    run = made.grid(tmp_path)
+    view, _ = opened(policy_page.PolicyView, listed(tmp_path), runs=[run])
+    solved = view.shown.known.rounds
+    planes = [view.plane.item]
+    for values in (
+        {"color": "action"},
+        {"view": "near,labels"},
+        {"objectives": ["t2", "t1"]},
+        {"color": "value"},
+    ):
+        view.selection.param.update(**values)
+        view.worker.wait(60)
+        planes.append(view.plane.item)
+    assert len(set(planes)) == len(planes)
+    assert view.shown.known.rounds is solved
+    assert (len(learned), len(drawn)) == (1, 2)
+    view.selection.patient = "F002"
+    view.worker.wait(60)
+    assert "F002" in view.further.gallery[1][0].object
+    assert (len(learned), len(drawn)) == (1, 3)
+    view.selection.page = "patient"
+    view.selection.patient = "F003"
+    view.selection.page = "policy"
+    view.refresh()
+    view.worker.wait(60)
+    assert "F003" in view.further.gallery[1][0].object
+
+
+def test_what_was_learned_is_read_again_where_the_files_changed(tmp_path):
+    run = made.grid(tmp_path)
+    found = listed(tmp_path)
+    view, _ = opened(policy_page.PolicyView, found, runs=[run])
+    before = view.shown.known
+    (found.entry(run).info.path / "note.txt").touch()
+    view.refresh()
+    view.worker.wait(60)
+    assert view.shown.known is not before
 
 
 def test_states_out_of_range_and_unknown_names_fall_back(runs):
@@ -162,7 +212,7 @@ def test_what_a_run_does_not_store_is_said(tmp_path):
     view, _ = opened(policy_page.PolicyView, listed(tmp_path), runs=[run])
     assert "Where transitions lead is not stored" in view.state_note.object
     assert "there are no arrows" in view.plane_note.object
-    assert "stored no transitions" in view.further_note.object
+    assert "stored no transitions" in view.further.note.object
     assert view.marks.value == "labels"
 
 
@@ -172,6 +222,22 @@ def test_a_run_without_policy_says_which_have_one(runs):
     assert "stored no policy" in view.message.object
     assert "rosenbrock-grid" in view.message.object
     assert not view.content.visible
+
+
+@pytest.mark.parametrize(
+    ("harm", "why"),
+    [
+        (lambda path: path.unlink(), "the file is missing"),
+        (lambda path: path.write_bytes(b"x"), "1 bytes, expected"),
+    ],
+)
+def test_a_policy_that_was_stored_and_cannot_be_read_is_no_run_without_one(tmp_path, harm, why):
+    run = made.grid(tmp_path)
+    found = listed(tmp_path)
+    harm(found.entry(run).info.path / "arrays.npz")
+    view, _ = opened(policy_page.PolicyView, found, runs=[run])
+    assert f"arrays.npz: {why}" in view.message.object
+    assert "stored no policy" not in view.message.object
 
 
 def test_the_plane_of_states_is_saved(runs):

@@ -16,7 +16,7 @@ import panel as pn
 import pytest
 import stores
 from bokeh.models import HoverTool
-from dashboard_runs import labels_of, listed, opened, plots_of
+from dashboard_runs import figure_of, labels_of, listed, opened, plots_of
 
 from vitolab.dashboard import load_dashboards
 from vitolab.models import rosenbrock
@@ -30,6 +30,7 @@ export = load_dashboards("export")
 figures = load_dashboards("figures")
 policy = load_dashboards("policy")
 report = load_dashboards("report")
+row_tables = load_dashboards("rows")
 selection = load_dashboards("selection")
 source = load_dashboards("source")
 worker = load_dashboards("worker")
@@ -82,7 +83,7 @@ def test_each_kind_of_study_has_its_figures(runs, kind, section, n_panels, label
     shown = report.prepare(found, [ids[kind]], section, None, False)
     assert (shown.section, shown.failed) == (section, False)
     assert len(shown.pictures) == n_panels
-    assert label in set().union(*(labels_of(p.model) for p in shown.pictures))
+    assert label in set().union(*(labels_of(p) for p in shown.pictures))
     assert shown.sentence
     assert "<details" in shown.tables  # the numbers stand beside
 
@@ -102,7 +103,7 @@ def test_sentences_tell_the_numbers(curves):
 
 
 def test_learning_curves_have_a_log_axis_and_bands(curves):
-    first = curves.pictures[0].model
+    first = figure_of(curves.pictures[0])
     assert type(first.below[0]).__name__ == "LogAxis"
     glyphs = [type(renderer.glyph).__name__ for renderer in first.renderers]
     assert "Patch" in glyphs or "VArea" in glyphs
@@ -111,7 +112,7 @@ def test_learning_curves_have_a_log_axis_and_bands(curves):
 def test_the_error_map_tells_start_worst_function_and_error(runs):
     found, ids = runs
     shown = report.prepare(found, [ids["grid"]], "errors", None, False)
-    (hover,) = shown.pictures[0].model.select({"type": HoverTool})
+    (hover,) = figure_of(shown.pictures[0]).select({"type": HoverTool})
     names = [name for name, _ in hover.tooltips]
     assert names == ["start x₁", "start x₂", "worst function", "its error", "solved [%]"]
     data = hover.renderers[0].data_source.data
@@ -126,25 +127,25 @@ def test_figures_follow_the_page_into_the_dark(runs):
     found, ids = runs
     light = report.prepare(found, [ids["initialization"]], "boxes", None, False).pictures[0]
     dark = report.prepare(found, [ids["initialization"]], "boxes", None, True).pictures[0]
-    assert light.model.background_fill_color == "#ffffff"
-    assert dark.model.background_fill_color != "#ffffff"
+    assert figure_of(light).background_fill_color == "#ffffff"
+    assert figure_of(dark).background_fill_color != "#ffffff"
     for name in ("line_color", "fill_color"):
-        colors = [getattr(r.glyph, name, None) for r in dark.model.renderers]
+        colors = [getattr(r.glyph, name, None) for r in figure_of(dark).renderers]
         assert "#222222" not in colors
 
 
 def test_figures_take_the_width_of_the_page_and_leave_the_wheel_to_it(curves):
-    for picture in curves.pictures:
-        assert picture.model.sizing_mode == "stretch_width"
-        assert picture.model.frame_width is None
-        assert picture.model.toolbar.active_scroll is None
-        assert picture.model.toolbar.active_drag is None
+    for figure in map(figure_of, curves.pictures):
+        assert figure.sizing_mode == "stretch_width"
+        assert figure.frame_width is None
+        assert figure.toolbar.active_scroll is None
+        assert figure.toolbar.active_drag is None
 
 
 def test_above_the_limit_points_are_left_out_and_that_is_said():
     n = 2 * figures.MOST_POINTS + 11
     (picture,) = figures.draw(hv.Points(np.random.default_rng(0).random((n, 2))))
-    (renderer,) = picture.model.renderers
+    (renderer,) = figure_of(picture).renderers
     kept = len(renderer.data_source.data["x"])
     assert kept <= figures.MOST_POINTS
     assert f"{kept:,} of {n:,} points are drawn" in picture.note
@@ -153,13 +154,13 @@ def test_above_the_limit_points_are_left_out_and_that_is_said():
 def test_up_to_the_limit_all_points_are_drawn():
     (picture,) = figures.draw(hv.Points(np.random.default_rng(0).random((5_000, 2))))
     assert picture.note == ""
-    assert len(picture.model.renderers[0].data_source.data["x"]) == 5_000
+    assert len(figure_of(picture).renderers[0].data_source.data["x"]) == 5_000
 
 
 def test_images_are_not_thinned():
     (picture,) = figures.draw(hv.Image(np.zeros((300, 300))))
     assert picture.note == ""
-    assert picture.model.renderers[0].data_source.data["image"][0].shape == (300, 300)
+    assert figure_of(picture).renderers[0].data_source.data["image"][0].shape == (300, 300)
 
 
 def test_the_page_shows_figures_words_and_numbers(runs):
@@ -253,8 +254,8 @@ def test_two_runs_lie_over_each_other_in_their_colours(two):
 
 def test_what_differs_between_runs_is_told_and_nothing_else(two):
     found, ids = two
-    table = compare.differences([found.entry(run) for run in ids])
-    assert table["parameter"].tolist() == ["seed", "n_starts"]
+    table = row_tables.differences([found.entry(run) for run in ids])
+    assert table[""].tolist() == ["seed", "parameter n_starts"]
     assert table[ids[0]].tolist() == ["0", "2"]
     assert table[ids[1]].tolist() == ["7", "5"]
 
@@ -273,7 +274,7 @@ def test_runs_without_a_common_size_are_compared_method_by_method(runs):
     chosen = [ids["grid"], ids["personalization"]]
     shown = report.prepare(found, chosen, "compare", None, False)
     assert not shown.failed
-    assert any("mean forward runs, all" in labels_of(p.model) for p in shown.pictures)
+    assert any("mean forward runs, all" in labels_of(p) for p in shown.pictures)
 
 
 def test_a_further_run_is_added_and_left_out_again(two):
@@ -409,11 +410,10 @@ def test_names_of_files_hold_no_path(words):
 
 
 def test_what_was_drawn_is_let_go():
-    """Neither Bokeh nor HoloViews keeps a figure whose page was closed."""
-
-    pictures = figures.draw(hv.Curve([1, 2]) + hv.Curve([3, 1]))
-    kept = [weakref.ref(picture.model) for picture in pictures]
-    assert all(model() is not None for model in kept)
-    del pictures
+    """A page has the text of its figures: neither it nor Bokeh or HoloViews keeps their models."""
+    models = []
+    figure = hv.Curve([1, 2]) + hv.Curve([3, 1])
+    pictures = figures.draw(figure, change=lambda model: models.append(weakref.ref(model)))
     gc.collect()
-    assert all(model() is None for model in kept)
+    assert len(pictures) == len(models) == 2
+    assert not any(model() for model in models)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from vitolab.trajectories import StopReason
 
 game = load_dashboards("game")
 lessons = load_dashboards("lessons")
+scores = load_dashboards("scores")
 selection = load_dashboards("selection")
 worker = load_dashboards("worker")
 page = load_dashboards("views.teach")
@@ -195,22 +197,45 @@ def test_buttons_run_the_model(started):
     """One press, one run; sliders run when told to, and lead the address nowhere."""
     view, chosen, working = opened(model="rosenbrock", patient="F002")
     assert view.game.n_runs == 1
-    view.controls.buttons[5].clicks += 1
+    view.board.controls.buttons[5].clicks += 1
     working.wait()
     assert view.game.here.x.tolist() == [1.0, 0.0]
     assert "2 forward runs" in words(view.status.object)
-    np.testing.assert_allclose(view.bars.source.data["c"], view.game.misfits / 0.05)
-    view.controls.sliders[1].value = 2.0
+    np.testing.assert_allclose(view.board.bars.source.data["c"], view.game.misfits / 0.05)
+    view.board.controls.sliders[1].value = 2.0
     working.wait()
     assert view.game.n_runs == 2
-    assert not view.controls.run.disabled
-    view.controls.run.clicks += 1
+    assert not view.board.controls.run.disabled
+    view.board.controls.run.clicks += 1
     working.wait()
     assert view.game.here.x.tolist() == [1.0, 2.0]
-    assert view.controls.run.disabled
+    assert view.board.controls.run.disabled
     view._go(1)
-    assert view.controls.sliders[1].value == 0.0
+    assert view.board.controls.sliders[1].value == 0.0
     assert chosen.query() == "page=teach&patient=F002&model=rosenbrock"
+
+
+def test_quick_presses_are_all_obeyed():
+    """Each move goes on from where the one before has led; a new game forgets those that wait."""
+    view, _, working = opened(model="rosenbrock", patient="F002")
+    for action in (5, 5, 11):
+        view.board.controls.buttons[action].clicks += 1
+    working.wait()
+    assert [move.x.tolist() for move in view.game.moves[1:]] == [[1, 0], [2, 0], [2, 1]]
+    view.board.controls.buttons[5].clicks += 1
+    view.board.controls.buttons[5].clicks += 1
+    view.again.clicks += 1
+    working.wait()
+    assert view.game.n_runs == 1
+
+
+def test_the_start_is_nobodys_move(started, vito):
+    """It counts as a forward run, neither as yours nor as Vito's."""
+    assert "Run 1: the start" in words(started.status_html())
+    make(started, started.step(5))
+    assert "2 forward runs;" in words(started.status_html())
+    make(started, started.vito_move(vito))
+    assert "3 forward runs (the start, 1 by you, 1 by Vito)" in words(started.status_html())
 
 
 def test_vito_solves_from_the_page():
@@ -252,10 +277,26 @@ def test_the_scoreboard_has_every_method():
     assert shown.index("you") < shown.index("Vito")
 
 
+def test_a_new_game_throws_the_scoreboard_away(monkeypatch):
+    """Methods that have not begun never do: they would keep the new game waiting."""
+    view, _, working = opened(model="rosenbrock")
+    begun, go = [], threading.Event()
+    for module, name in ((game, "reference"), (scores, "_vito")):
+        monkeypatch.setattr(module, name, lambda *a: begun.append(a) or go.wait(10))
+    view.compare.clicks += 1
+    view.again.clicks += 1
+    go.set()
+    working.wait()
+    assert view.game.n_runs == 1
+    assert len(begun) <= 2  # one in each thread
+    assert view.scoreboard.scores == {}
+    assert "Press the button" in words(view.scoreboard.pane.object)
+
+
 def test_another_patient_is_another_game():
     """What was worked on for the one before is thrown away."""
     view, chosen, working = opened(model="circulation-2p", patient="C01")
-    view.controls.buttons[0].clicks += 1
+    view.board.controls.buttons[0].clicks += 1
     chosen.patient = "C03"
     working.wait()
     assert view.game.patient.name == "C03"
@@ -280,25 +321,25 @@ def test_every_setup_opens(name):
     view, *_ = opened(model=name)
     n = view.game.problem.n_parameters
     assert f"{n} parameters" in lessons.LESSONS[name].title
-    assert len(view.controls.sliders) == n
-    assert len(view.controls.buttons) == view.game.problem.n_actions
+    assert len(view.board.controls.sliders) == n
+    assert len(view.board.controls.buttons) == view.game.problem.n_actions
 
 
 def test_a_heart_can_be_personalised_by_hand():
     """The page says whether a solution is known, and shows what the heart answers."""
     view, _, working = opened(model="electrophysiology-bem")
     assert "found a solution" in words(view.hint.object)
-    before = list(view.picture.segments.data["time"])
-    view.controls.buttons[5].clicks += 1
+    before = list(view.board.picture.segments.data["time"])
+    view.board.controls.buttons[5].clicks += 1
     working.wait()
     assert view.game.n_runs == 2
-    assert list(view.picture.segments.data["time"]) != before
+    assert list(view.board.picture.segments.data["time"]) != before
 
 
 def test_the_map_is_hidden_until_asked_for():
     """It gives the solution away."""
     view, *_ = opened(model="rosenbrock")
-    assert not view.picture.shown.visible
-    assert not view.picture.goal_shown.visible
-    view.reveal.value = True
-    assert view.picture.shown.visible
+    assert not view.board.picture.shown.visible
+    assert not view.board.picture.goal_shown.visible
+    view.board.reveal.value = True
+    assert view.board.picture.shown.visible

@@ -9,15 +9,18 @@ import panel as pn
 
 from .. import fits, safe
 from ..charts import in_one_message
-from ..choice import NONE
+from ..choice import RunChoice
 from ..cohort import Cohort
-from ..film import Film, Tables
+from ..film import Film
 from ..screen import Screen
 from ..selection import Selection
-from ..source import Entry, Source, fingerprint
+from ..source import Source, fingerprint
+from ..stored import Stored
 from ..worker import Worker
 
 INTERVAL = 700  # ms between two runs of the film
+#: Values of the selection that name a personalisation within a run.
+WITHIN = ("setup", "patient", "method", "samples", "states", "repeat", "start")
 
 
 class PatientView:
@@ -32,7 +35,7 @@ class PatientView:
 
     def __init__(self, selection: Selection, source: Source, worker: Worker) -> None:
         self.selection, self.source, self.worker = selection, source, worker
-        self._stored: Tables | None = None
+        self._stored: Stored | None = None
         self._film: Film | None = None
         self.screen: Screen | None = None
         self._seen: Any = None  # files of the run when it was read
@@ -41,7 +44,7 @@ class PatientView:
         self._built: Any = None  # run and setup that the charts are built for
         self._stale = True
         self._busy = False
-        self.run = safe.select(label="Run", max_width=420, sizing_mode="stretch_width")
+        self.choice = RunChoice(selection, source, fits.STUDIES, (*WITHIN, "step"))
         self.setup = safe.select(label="Setup", width=150)
         self.patient = safe.select(label="Patient", width=120)
         self.method = safe.select(label="Method", width=200)
@@ -62,6 +65,7 @@ class PatientView:
             max_width=560,
             margin=(4, 0),
         )
+        self.newest = safe.html("")
         self.message = safe.note("loading", "the patients are being read …")
         self.outcome, self.count = safe.html(""), safe.html("")
         self.charts = pn.Column(sizing_mode="stretch_width", margin=0)
@@ -72,7 +76,6 @@ class PatientView:
     def _bind(self) -> None:
         """Let widgets and selection follow each other."""
         for widget, act in (
-            (self.run, lambda v: self._set(runs=[v])),
             (self.setup, lambda v: self._set(setup=v)),
             (self.patient, lambda v: self._set(patient=v)),
             (self.method, lambda v: self._set(method=v)),
@@ -82,8 +85,7 @@ class PatientView:
             widget.param.watch(lambda event, act=act: self._changed(act, event.new), "value")
         self.before.on_click(lambda _: self._turn(-1))
         self.after.on_click(lambda _: self._turn(1))
-        watched = ("runs", "setup", "patient", "method", *_of_key((None,) * 4))
-        self.selection.watch(self._reload, *watched)
+        self.selection.watch(self._reload, "runs", *WITHIN)
         self.selection.watch(self._step, "step")
 
     def panel(self) -> Any:
@@ -103,7 +105,8 @@ class PatientView:
         )  # fmt: skip
         self.refresh()
         return pn.Column(
-            pn.FlexBox(self.run, align_items="flex-end", margin=0),
+            self.choice.widget,
+            self.newest,
             self.message,
             self.content,
             sizing_mode="stretch_width",
@@ -111,56 +114,35 @@ class PatientView:
 
     def refresh(self) -> None:
         """Read what has changed."""
-        entries = [entry for entry in self.source.entries if entry.id and entry.readable]
-        self._offer_runs(entries)
-        entry = self._entry(entries)
-        if self.selection.run and self.source.entry(self.selection.run) is None:
+        self.choice.offer()
+        entries, lost = self.choice.entries()
+        any_ended = any(entry.info.status == "complete" for entry in entries)
+        to_show = bool(self.selection.runs) or any_ended
+        self.newest.object = self.choice.newest_html() if to_show else ""
+        if lost and not entries:
             self._seen = None
             self.worker.drop("patient-run", "patient-film")
-            self._say("error", f"not in this store: {self.selection.run}; choose another run above")
+            words = f"not in this store: {', '.join(lost)}; choose another run above"
+            self._say("error", words)
             return
-        if entry is None:
+        if not to_show:
             folder = shlex.quote(str(self.source.results))
             command = f"vitolab run rosenbrock-grid --results {folder}"
             self._say("empty", "there is no finished run to look at; this makes one:", command)
             return
+        entry = entries[0]
         seen = (entry.id, fingerprint(entry.info.path))
         if self._stale or seen != self._seen:
             if seen != self._seen:
                 self._asked = self._listed = None
             self._seen, self._stale = seen, False
-            if self._stored is None or self._stored.run != entry.id:
+            if self._stored is None or self._stored.id != entry.id:
                 self.worker.drop("patient-film")
                 self._say("loading", f"the patients of {entry.info.study} are being read …")
             self.worker.submit(
                 fits.load, self.source, entry.id, done=self._loaded, failed=self._failed,
                 key="patient-run",
             )  # fmt: skip
-
-    def _entry(self, entries: list[Entry]) -> Entry | None:
-        """The chosen run, or the newest that is complete and tells its runs."""
-        wanted = self.source.entry(self.selection.run) if self.selection.run else None
-        if wanted is not None:
-            return wanted
-        done = [entry for entry in entries if entry.info.status == "complete"]
-        told = [entry for entry in done if (entry.info.path / "traces.parquet").is_file()]
-        return next(iter([*told, *done]), None)
-
-    def _offer_runs(self, entries: list[Entry]) -> None:
-        """Offer the runs of the store."""
-        options = {
-            f"{safe.plain(e.info.study, 40)}, {e.info.started[:16].replace('T', ' ')}"
-            + (f" ({e.info.status})" if e.info.status != "complete" else "")
-            + (f" {e.id[-4:]}" if e.id else ""): e.id
-            for e in entries
-        }
-        chosen = self._entry(entries)
-        if chosen is not None and chosen.id not in options.values():
-            options[safe.plain(chosen.id)] = chosen.id
-        value = chosen.id if chosen else None
-        if self.selection.run and self.source.entry(self.selection.run) is None:
-            options, value = {"not in this store": NONE} | options, NONE
-        self._fill(self.run, options, value)
 
     def _fill(self, widget: Any, options: dict[str, Any], value: Any) -> None:
         """Offer options without a change by the user."""
@@ -175,16 +157,14 @@ class PatientView:
 
     def _changed(self, act: Any, value: Any) -> None:
         """The user changed a widget."""
-        if not self._busy and value not in (None, NONE):
+        if not self._busy and value is not None:
             act(value)
 
     def _set(self, **values: Any) -> None:
         """Change the selection at one stroke; a new fit is shown from its first run."""
         if "step" not in values:
             values["step"] = None
-        if "runs" in values:
-            values |= {"setup": "", "patient": "", "method": "", **_of_key((None,) * 4)}
-        elif values.keys() & {"setup", "patient", "method"}:
+        if values.keys() & {"setup", "patient", "method"}:
             values |= _of_key((None,) * 4)
         self.selection.param.update(**values)
 
@@ -207,20 +187,17 @@ class PatientView:
         """The selection has changed."""
         if self.selection.page != "patient":
             self._stale = True
-        elif self._stored is None or self._entry_id() != self._stored.run:
+            return
+        entries, _ = self.choice.entries()
+        if self._stored is None or not entries or entries[0].id != self._stored.id:
             self._stale = True
             self.refresh()
         else:
             self._choose()
 
-    def _entry_id(self) -> str:
-        """Run that the selection asks for; that which is shown if it asks for none."""
-        shown = self._stored.run if self._stored else ""
-        return self.selection.run if self.source.entry(self.selection.run) else shown
-
-    def _loaded(self, stored: Tables) -> None:
+    def _loaded(self, stored: Stored) -> None:
         """A run was read."""
-        if self._seen is None or stored.run != self._seen[0]:
+        if self._seen is None or stored.id != self._seen[0]:
             return  # another was asked for since
         self._stored = stored
         self._choose()
@@ -231,10 +208,10 @@ class PatientView:
         assert stored is not None
         wanted = (selection.setup, selection.patient, selection.method)
         key = (selection.samples, selection.states, selection.repeat, selection.start)
-        if (stored.run, wanted, key) == self._asked:
+        if (stored.id, wanted, key) == self._asked:
             self._step()
             return
-        self._asked = (stored.run, wanted, key)
+        self._asked = (stored.id, wanted, key)
         self.worker.submit(
             fits.choose, stored, wanted, key, self._listed, done=self._show, failed=self._failed,
             key="patient-film",
@@ -275,13 +252,17 @@ class PatientView:
         self.message.object, self.content.visible = "", True
 
     def _replaced(self, chosen: fits.Chosen) -> list[str]:
-        """What the selection asks for and the run does not hold, in a sentence."""
+        """What the selection asks for and is not there, in sentences."""
+        _, lost = self.choice.entries()
         lacks = [
             f"{name} {wanted}"
             for name in ("setup", "patient", "method")
             if (wanted := getattr(self.selection, name)) and wanted != getattr(chosen, name)
         ]
-        return [f"Not in this run: {', '.join(lacks)}. Another stands in its place."] * bool(lacks)
+        told = [f"Not in this store: {', '.join(lost)}."] if lost else []
+        if lacks:
+            told.append(f"Not in this run: {', '.join(lacks)}. Another stands in its place.")
+        return told
 
     @in_one_message
     def _step(self) -> None:

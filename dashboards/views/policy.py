@@ -10,7 +10,14 @@ import panel as pn
 
 from .. import safe
 from ..choice import MARGIN, RunChoice, label_of, stamp
-from ..explain import Shown, ShownState, make_file, prepare, prepare_state
+from ..explain import (
+    Shown,
+    ShownState,
+    make_file,
+    prepare,
+    prepare_state,
+)
+from ..further import Further
 from ..gallery import Drawing, gallery, show, title_of
 from ..part import spoken, tables_pane
 from ..policy import STUDIES
@@ -52,7 +59,6 @@ class PolicyView:
         self.color = select("Colour", 130, options=COLORS)
         self.range = select("Range", 140, options=RANGES)
         self.marks = select("At each state", 150, options=MARKS)
-        self.function = select("Function", 120, options=[], visible=False)
         self.state = pn.widgets.IntInput(
             label="State", value=0, start=0, end=0, width=110, margin=MARGIN
         )
@@ -66,8 +72,7 @@ class PolicyView:
         self.state_note = safe.html("", css=["state"])
         self.state_plot = gallery()
         self.state_tables = tables_pane()
-        self.further = gallery()
-        self.further_note = safe.html("", css=["further"])
+        self.further = Further(selection, source, worker, self.dark, self._fail)
         self.saver = Saver(worker, ("csv", "png", "svg"), self._file, "save-policy")
         self.content = pn.Column(sizing_mode="stretch_width", margin=0, visible=False)
         self._bind()
@@ -81,15 +86,13 @@ class PolicyView:
             (self.color, lambda v: {"color": v}),
             (self.range, lambda v: {"view": f"{v},{self.marks.value}"}),
             (self.marks, lambda v: {"view": f"{self.range.value},{v}"}),
-            (self.function, lambda v: {"patient": v}),
             (self.state, lambda v: {"state": v, "action": None}),
             (self.action, lambda v: {"action": None if v == BEST else v}),
         ):
             widget.param.watch(lambda event, act=act: self._changed(act(event.new)), "value")
-        self.selection.watch(
-            self.refresh, "runs", "setup", "objectives", "color", "view", "patient"
-        )
+        self.selection.watch(self.refresh, "runs", "setup", "objectives", "color", "view")
         self.selection.watch(self._show_state, "state", "action")
+        self.selection.watch(self._show_further, "patient")
         self.plane.param.watch(self._tapped, "tapped")
 
     def _changed(self, values: dict[str, Any]) -> None:
@@ -132,10 +135,7 @@ class PolicyView:
                 align_items="flex-end",
             ),
             both,
-            safe.html("<h2>How the values were found, and the policy over parameters</h2>"),
-            self.function,
-            self.further_note,
-            self.further,
+            self.further.panel,
         ]
         self.refresh()
         return pn.Column(
@@ -158,10 +158,10 @@ class PolicyView:
             tuple(selection.objectives),
             selection.color,
             selection.view,
-            selection.patient,
         )
         wanted = (stamp([entry]), len(entries), tuple(lost), asked)
         if wanted == self._seen:
+            self._show_further()  # a function may have been chosen on another page
             return
         self._seen = wanted
         self._note(entry, len(entries), lost)
@@ -189,10 +189,7 @@ class PolicyView:
         if n > 1:
             words = f"Of {n} chosen runs this page shows the first: {label_of(entry)}."
             notes += safe.note_html("info", words)
-        if not self.selection.runs:
-            words = f"The newest run: {label_of(entry)}. Choose one to keep it in the address."
-            notes += safe.fill('<span class="faint">{words}</span>', words=words)
-        self.notes.object = notes
+        self.notes.object = notes + self.choice.newest_html()
 
     def _empty(self, lost: list[str]) -> None:
         """Say that there is nothing to show, and what to do."""
@@ -214,8 +211,8 @@ class PolicyView:
         self.message.object = safe.note_html("empty", why)
 
     def _show(self, shown: Shown) -> None:
-        """Show what a job made ready."""
-        first = self.shown is None or self.shown.known is not shown.known
+        """Show what a job made ready; what is told of the states stays with a change of colour."""
+        is_new = self.shown is None or self.shown.known is not shown.known
         self.shown = shown
         self._busy = True
         try:
@@ -225,13 +222,12 @@ class PolicyView:
         self.message.object = ""
         self.plane_note.object = spoken(shown.sentence)
         self.plane_title.object = title_of(shown.plane)
-        self.plane.param.update(item=shown.plane.item, height=shown.plane.model.height)
+        self.plane.param.update(item=shown.plane.item, height=shown.plane.height)
         self.plane_table.object = shown.table
-        show(shown.further, self.further, self.worker, "further")
-        self.further_note.object = spoken(shown.further_note)
         self.saver.allow(("csv", "png", "svg"))
         self.content.visible = True
-        self._show_state(again=first)
+        self._show_state(again=is_new)
+        self._show_further()
 
     def _offer(self, shown: Shown) -> None:
         """Bring the widgets up to date."""
@@ -244,14 +240,12 @@ class PolicyView:
             (self.color, {k: v for k, v in COLORS.items() if v in shown.colors}, shown.color),
             (self.range, RANGES, "near" if shown.near else "all"),
             (self.marks, {k: v for k, v in MARKS.items() if v in shown.all_marks}, shown.marks),
-            (self.function, shown.functions, shown.function),
             (self.action, {"the best": BEST} | {w: i for i, w in enumerate(known.actions)}, None),
         ):
             if widget.options != options:
                 widget.options = options
             if value is not None and options:
                 widget.value = value
-        self.function.visible = bool(shown.functions)
         self.state.end = known.states.n_states - 1
 
     def _at(self) -> tuple[int, int]:
@@ -296,6 +290,11 @@ class PolicyView:
         self.state_note.object = spoken(shown.sentence)
         show(shown.pictures, self.state_plot, self.worker, "state")
         self.state_tables.object = shown.tables
+
+    def _show_further(self) -> None:
+        """Show how the values were found, and the policy over parameters."""
+        if self.shown is not None and self.selection.page == "policy":
+            self.further.show(self.shown)
 
     def _tapped(self, event: Any) -> None:
         """The user chose a place in the plane: the state that is nearest to it."""

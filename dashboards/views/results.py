@@ -14,6 +14,7 @@ from ..choice import MARGIN, RunChoice, label_of, stamp
 from ..gallery import gallery, key_of, show
 from ..part import spoken, tables_pane
 from ..report import COMPARE, Shown, make_file, prepare
+from ..rows import differences
 from ..saver import Saver
 from ..selection import MOST, Selection
 from ..source import Entry, Source
@@ -194,9 +195,7 @@ class ResultsView:
         self.legend.object = self.differences.object = ""
         if lost:
             self.legend.object = safe.note_html("info", f"Not in this store: {', '.join(lost)}.")
-        if not self.selection.runs:
-            words = f"The newest run: {label_of(entries[0])}. Choose one to keep it in the address."
-            self.legend.object = safe.fill('<span class="faint">{words}</span>', words=words)
+        self.legend.object += self.choice.newest_html()
         for entry in (e for e in entries if not e.readable):
             why = entry.info.reason or entry.info.status
             self.legend.object += safe.note_html("error", f"{label_of(entry)}: {why}")
@@ -207,7 +206,7 @@ class ResultsView:
             words = f"{label_of(entry)} is {entry.info.status}{far}: what is finished is shown."
             self.legend.object += safe.note_html("stale", words)
         if len(entries) > 1:
-            from ..compare import differences, swatches
+            from ..compare import swatches
 
             self.legend.object += swatches({e.id: label_of(e) for e in entries})
             table = differences(entries)

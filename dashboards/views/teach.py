@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import panel as pn
 
-from .. import answers, game, lessons, safe
-from ..charts import MisfitBars, MisfitHistory, in_one_message
-from ..controls import Controls
-from ..pictures import Picture, Plane, picture, row
+from .. import game, lessons, safe
+from ..answers import Answer
+from ..board import Board
+from ..charts import in_one_message
 from ..scores import Opened, Scoreboard, open_game
 from ..selection import Selection
 from ..source import Source
@@ -43,8 +45,7 @@ class TeachView:
         self.game: game.Game | None = None
         self.playing = False
         self._open = ""  # model and patient of the game
-        self._built = ""  # problem that the charts are built for
-        self.picture: Picture | None = None
+        self._next: deque[Callable[[], game.Move]] = deque()  # moves that wait for their turn
         self._busy = False
         self._stale = False
         self._clock: Any = None
@@ -58,13 +59,10 @@ class TeachView:
         self.play = pn.widgets.Button(label="Let Vito play", width=130)
         self.back = pn.widgets.Button(label="Back to the best run", width=160)
         self.compare = pn.widgets.Button(label="Compute the scoreboard", width=190)
-        self.reveal = pn.widgets.Checkbox(
-            label="Show the map and the minimum (gives the solution away)", value=False
-        )
         self.status, self.hint = safe.html(""), safe.html("")
         self.advice = safe.html("")
         self.scoreboard = Scoreboard(worker)
-        self.board = pn.Column(sizing_mode="stretch_width", margin=0)
+        self.board = Board(worker, self._act, self._slide, self._go)
         self._bind()
 
     def _bind(self) -> None:
@@ -77,7 +75,6 @@ class TeachView:
         self.play.on_click(lambda _: self._toggle())
         self.back.on_click(lambda _: self._go(self.game.best if self.game else 0))
         self.compare.on_click(lambda _: self._compare())
-        self.reveal.param.watch(lambda _: self._reveal(), "value")
         self.selection.watch(self._follow, "model", "patient")
 
     def _compare(self) -> None:
@@ -93,7 +90,7 @@ class TeachView:
             pn.FlexBox(self.model, self.patient, self.again, align_items="flex-end", margin=0),
             self.hint,
             self.status,
-            self.board,
+            self.board.panel,
             safe.html("<h3>Vito</h3>"),
             pn.FlexBox(self.ask, self.move, self.play, self.back, margin=0),
             self.advice,
@@ -148,9 +145,10 @@ class TeachView:
         name, who = self.model.value, self.patient.value
         self._open = f"{name}/{who}"
         self.game = None
+        self._next.clear()
         self.advice.object = self.hint.object = ""
         self.scoreboard.clear()
-        self.board.visible = False
+        self.board.panel.visible = False
         self.status.object = safe.note_html(
             "loading", f"the model of {who} is made ready … {self.lesson.note}"
         )
@@ -171,43 +169,16 @@ class TeachView:
     def _begun(self, opened: Opened) -> None:
         """Show a new game."""
         self.game = opened.game
-        is_new = self._built != opened.game.problem.name
-        if is_new:
-            self._build()
-        assert self.picture is not None
-        self.picture.patient(self.game.patient, opened.known)
-        self._reveal()
+        self.board.open(self.game, opened.known)
         self.hint.object = safe.fill("<div class='faint'>{hope}</div>", hope=opened.hope)
         self.game.record(opened.move, opened.y)
         self._show(opened.answer)
-        if is_new:
-            self.board.objects = self._charts()
-        self.board.visible = True
-
-    def _build(self) -> None:
-        """Build the charts and controls of another model."""
-        assert self.game is not None
-        problem = self.game.problem
-        self._built = problem.name
-        self.bars = MisfitBars(problem)
-        self.history = MisfitHistory(problem, lambda run: self._go(run - 1))
-        self.controls = Controls(problem, self._act, self._slide)
-        self.picture = picture(problem)
-
-    def _charts(self) -> list[Any]:
-        """What was built."""
-        assert self.picture is not None
-        plane = [self.reveal] if isinstance(self.picture, Plane) else []
-        return [
-            row(self.bars.pane, self.history.pane),
-            self.controls.panel,
-            *plane,
-            self.picture.pane,
-        ]
+        self.board.panel.visible = True
 
     def _failed(self, why: str) -> None:
         """Say what went wrong."""
         self._stop()
+        self._next.clear()
         self.status.object = safe.note_html("error", why)
         self._enable()
 
@@ -223,18 +194,17 @@ class TeachView:
         self.play.disabled = not ready or full or (running and not self.playing)
         self.play.label = "Pause" if self.playing else "Let Vito play"
         self.compare.disabled = not ready
-        if self._built:
-            self.controls.lock(not ready or self.playing or full)
+        self.board.lock(not ready or self.playing or full)
 
     def _act(self, action: int) -> None:
         """You take an action."""
         if self.game is not None and not self.playing:
-            self._run(self.game.step(action))
+            self._run(partial(self.game.step, action))
 
     def _slide(self, x: Any) -> None:
         """You set parameters by hand."""
         if self.game is not None and not self.playing:
-            self._run(self.game.slide(x))
+            self._run(partial(self.game.slide, x))
 
     def _go(self, at: int) -> None:
         """Go on from an earlier run."""
@@ -242,11 +212,21 @@ class TeachView:
             self.game.at = at
             self._show()
 
-    def _run(self, move: game.Move) -> None:
-        """Make a forward run, one at a time."""
+    def _run(self, choose: Callable[[], game.Move]) -> None:
+        """Make a forward run, after those that were asked for before."""
+        self._next.append(choose)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Make the next forward run: a move goes on from where the one before has led."""
         now = self.game
-        if now is None or self.worker.is_busy("teach-run") or now.n_runs >= MOST_RUNS:
+        if now is None or now.n_runs >= MOST_RUNS:
+            self._next.clear()
+        if now is None or not self._next or self.worker.is_busy("teach-run"):
             return
+        move = self._next.popleft()()
+        if move.who == game.VITO:
+            self.advice.object = safe.note_html("info", f"Vito: {move.words}.")
         self.worker.submit(
             game.run_model, now.problem, now.patient, move.x,
             done=partial(self._record, move), failed=self._failed, key="teach-run",
@@ -261,46 +241,18 @@ class TeachView:
         if self.playing and (self.game.solved_at or self.game.n_runs >= MOST_RUNS):
             self._stop()
         self._show()
+        self._go_on()
         if self.playing and self._clock is None:  # without a server there is no clock
             self._tick()
 
     @in_one_message
-    def _show(self, answer: answers.Answer | None = None) -> None:
-        """Show the game as it stands; the model is asked where its answer is not known."""
-        now = self.game
-        assert now is not None
-        self.bars.show(now.misfits)
-        self.history.show(now.c, [m.jump for m in now.moves])
-        self.history.at(now.at + 1)
-        self.controls.show(now.here.x)
-        self.status.object = now.status_html()
-        assert self.picture is not None
-        if isinstance(self.picture, Plane):
-            self.picture.walked([m.x for m in now.moves], [m.jump for m in now.moves])
-        at = now.at
-        if answer is not None:
-            self.picture.show(answer, now.misfits)
-        else:
-            self.worker.submit(
-                answers.simulate, now.problem, now.here.x, now.patient,
-                done=lambda answer: self._answered(now, at, answer),
-                failed=lambda why: self._answered(now, at, {}),
-                key="teach-answer",
-            )  # fmt: skip
-        self.scoreboard.show(now, self.lesson)
+    def _show(self, answer: Answer | None = None) -> None:
+        """Show the game as it stands."""
+        assert self.game is not None
+        self.board.show(answer)
+        self.status.object = self.game.status_html()
+        self.scoreboard.show(self.game, self.lesson)
         self._enable()
-
-    @in_one_message
-    def _answered(self, now: game.Game, at: int, answer: answers.Answer) -> None:
-        """Show what the model answers."""
-        if now is self.game and self.picture is not None:
-            self.picture.show(answer, now.c[at])
-
-    @in_one_message
-    def _reveal(self) -> None:
-        """Show the map of a function, or hide it."""
-        if self.game is not None and isinstance(self.picture, Plane):
-            self.picture.reveal(self.reveal.value)
 
     def _with_vito(self, act: Any) -> None:
         """Have the agent learned, then act."""
@@ -332,11 +284,7 @@ class TeachView:
     def _let_move(self, vito: Any) -> None:
         """Vito makes a move."""
         assert self.game is not None
-        if self.worker.is_busy("teach-run") or self.game.n_runs >= MOST_RUNS:
-            return
-        move = self.game.vito_move(vito)
-        self.advice.object = safe.note_html("info", f"Vito: {move.words}.")
-        self._run(move)
+        self._run(partial(self.game.vito_move, vito))
 
     def _toggle(self) -> None:
         """Let Vito play, or stop it."""
