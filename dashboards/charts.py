@@ -110,7 +110,12 @@ def pane(made: Any, most: int = 1600) -> Any:
         pn.pane.Bokeh(made, margin=0, **({"sizing_mode": "fixed"} | fixed)),
         sizing_mode="stretch_width",
         margin=0,
-        styles={"flex": "1 1 340px", "min-width": "min(340px, 100%)", "max-width": f"{most}px"},
+        styles={
+            "flex": "1 1 340px",
+            "min-width": "min(340px, 100%)",
+            "max-width": f"{most}px",
+            "overflow": "hidden",  # a long title does not wrap
+        },
     )
 
 
