@@ -17,8 +17,8 @@ import psutil
 from bokeh.server.util import check_allowlist
 from tornado.httputil import HTTPServerRequest
 from tornado.iostream import StreamClosedError
-from tornado.routing import Matcher, Rule
-from tornado.web import RequestHandler
+from tornado.routing import Matcher, PathMatches, Rule
+from tornado.web import ErrorHandler, RequestHandler
 from tornado.websocket import WebSocketClosedError
 
 from .frame import create_app
@@ -71,8 +71,12 @@ def serve(
         if error.errno == errno.EADDRINUSE:
             raise ValueError(f"port {port} is in use, choose another with --port") from None
         raise ValueError(f"--address {address}: {error.strerror}, expected an own one") from None
-    # first of all rules: no page, file or socket is behind it
-    server._tornado.default_router.rules.insert(0, Rule(_ForeignHost(hosts), _Refuse))
+    # first of all rules: no page, file or socket is behind them
+    server._tornado.default_router.rules[:0] = [
+        Rule(_ForeignHost(hosts), _Refuse),
+        # by which pages of others embed this one
+        Rule(PathMatches(r".*/autoload\.js"), ErrorHandler, {"status_code": 404}),
+    ]
     host = socket.gethostname() if address in _ANY else address
     print(f"dashboard of {results}: http://{host}:{port}{path} (Ctrl-C ends it)", flush=True)
     server.start()

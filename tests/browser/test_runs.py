@@ -312,6 +312,8 @@ def test_a_password_is_asked_for_under_a_prefix(store, tmp_path, browser, watche
     page = browser.new_page()
     watched.watch(page)
     try:
+        script = page.request.get(f"{server.url}autoload.js?bokeh-autoload-element=1")
+        assert script.status == 404  # pages of others do not embed this one
         page.goto(server.url)
         page.get_by_label("User").fill("ann")
         page.get_by_label("Password").fill("wrong")
