@@ -210,7 +210,7 @@ def test_a_run_that_the_store_lacks_is_told(store):
 def test_another_run_is_shown_from_its_beginning(tmp_path, store):
     """What was chosen within the run before is none of it."""
     shutil.copytree(store, tmp_path / "two")
-    first = next((tmp_path / "two" / "wbc-convergence").iterdir())
+    (first,) = (tmp_path / "two" / "wbc-convergence").glob("2*")
     shutil.copytree(first, first.with_name("20200101T000000Z-earlier"))
     view, chosen, working = opened(tmp_path / "two", patient="C03", method="nelder-mead", step=2)
     assert (view.choice.widget.value, view._film.patient.name) == ("-", "C03")
