@@ -76,22 +76,31 @@ class Report:
 
 def prepare(source: Source, ids: Sequence[str], view: str, repeat: int | None, dark: bool) -> Shown:
     """Draw one section of some runs; for a worker."""
-    from .figures import draw
-
     report = Report(source, ids)
     section = view if view in report.titles else next(iter(report.titles))
     repeats = [0]
     try:
         repeats = report.repeats()
-        part = report.build(section, repeat if repeat in repeats else repeats[0])
+        own = repeat if repeat in repeats else repeats[0]
+        if len(ids) > 1 or report.runs[0].entry.info.status != "complete":
+            return _drawn(report, section, own, dark)
+        name = f"section {section}, repeat {own}, {'dark' if dark else 'light'}"
+        return source.made(ids[0], name, lambda _: _drawn(report, section, own, dark))
     except ValueError as error:
         return Shown(report.titles, section, repeats, sentence=str(error), failed=True)
+
+
+def _drawn(report: Report, section: str, repeat: int, dark: bool) -> Shown:
+    """One section, drawn; ValueError where the run lacks what it shows."""
+    from .figures import draw
+
+    part = report.build(section, repeat)
     figure = part.figure if part.web is None else part.web
     pictures = () if figure is None else draw(figure, dark, part.hover)
     tables = "".join(
         folded(caption, table, opened=figure is None) for caption, table in part.tables
     )
-    return Shown(report.titles, section, repeats, pictures, part.sentence, tables)
+    return Shown(report.titles, section, report.repeats(), pictures, part.sentence, tables)
 
 
 def folded(caption: str, table: pd.DataFrame, opened: bool = False) -> str:

@@ -369,6 +369,18 @@ def test_hostile_names_are_text_in_the_page_and_in_its_files(tmp_path):
     assert "<img src=x" not in page
 
 
+def test_a_section_is_drawn_once(runs):
+    found, ids = runs
+    drawn = [report.prepare(found, [ids["scouting"]], *asked, False) for asked in ASKED]
+    assert all(shown is drawn[0] for shown in drawn)
+    dark = report.prepare(found, [ids["scouting"]], "curves", None, True)
+    assert dark.pictures[0].item != drawn[0].pictures[0].item
+
+
+#: The same section and repeat, as addresses may ask for them.
+ASKED = (("curves", None), ("curves", 0), ("", None), ("nothing", 99))
+
+
 def test_a_table_as_csv_holds_all_rows_and_no_formula():
     frame = pd.DataFrame({"name": ["=1+1", "plain", "@x"], "value": [-1.5, 2.0, 3.0]})
     text = export.csv((("one", frame),)).decode("utf-8-sig")

@@ -229,27 +229,38 @@ class PatientView:
             self._fill(widget, {safe.plain(name, 64): name for name in options}, value)
         words = {fits.key_words(key, traced): key for key, traced in chosen.keys}
         self._fill(self.fit, words, chosen.key)
-        is_new = (chosen.run, chosen.setup) != self._built
-        if is_new:
-            pick = lambda run: self._set(step=max(run, 1) - 1)  # noqa: E731
-            self.screen = Screen(film.problem, pick, self.worker)
+        if (chosen.run, chosen.setup) != self._built:
             self._built = (chosen.run, chosen.setup)
-        assert self.screen is not None
+            self.screen = None
+            self.charts.objects = [safe.note("loading", "The charts are being drawn …")]
         if chosen.summary is not None:
             self._listed = (chosen.run, chosen.setup, chosen.method)
             title = f"All patients: {chosen.setup}, {chosen.method}"
             self.cohort.show(chosen.summary, film.problem, title)
         self.cohort.choose(chosen.patient)
-        self.screen.show(film)
         self.player.visible = film.traced and len(film.x) > 1
         notes = [*self._replaced(chosen), *film.notes]
         self.outcome.object = safe.fill(
             "<h2>{words}</h2>", words=film.words(chosen.method)
         ) + "".join(safe.note_html("info", note) for note in notes)
+        if self.screen is not None:
+            self.screen.show(film)
+        else:  # they take a second: words and lists are there before
+            self.worker.later(self._draw, key="patient-charts")
         self._step()
-        if is_new:  # with their data, or the browser complains of empty axes
-            self.charts.objects = [self.screen.panel]
         self.message.object, self.content.visible = "", True
+
+    @in_one_message
+    def _draw(self) -> None:
+        """Make the charts of another setup."""
+        film = self._film
+        assert film is not None
+        pick = lambda run: self._set(step=max(run, 1) - 1)  # noqa: E731
+        self.screen = Screen(film.problem, pick, self.worker)
+        self.screen.show(film)
+        self._step()
+        # with their data, or the browser complains of empty axes
+        self.charts.objects = [self.screen.panel]
 
     def _replaced(self, chosen: fits.Chosen) -> list[str]:
         """What the selection asks for and is not there, in sentences."""
@@ -268,7 +279,7 @@ class PatientView:
     def _step(self) -> None:
         """Show the selected run."""
         film = self._film
-        if film is None or self.screen is None or self.selection.page != "patient":
+        if film is None or self.selection.page != "patient":
             return
         n = len(film.x)
         at = min(self.selection.step or 0, n - 1)
@@ -281,7 +292,8 @@ class PatientView:
         self.count.object = (
             safe.fill("<b>Forward run {at} of {n}</b>", at=at + 1, n=n) if film.traced else ""
         )
-        self.screen.at(at)
+        if self.screen is not None:
+            self.screen.at(at)
 
 
 def _of_key(key: Any) -> dict[str, int | None]:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import dashboard_runs as made
 import pytest
+from served import Server
 
-#: Sizes of the real studies that pages are tested on: three models in half a minute.
+#: Sizes of the real studies that pages are tested on, in half a minute.
 STUDIES = {
-    "rosenbrock-grid": {"n_functions": 6, "grid_size": 5, "n_samples": 500, "n_states": 40},
     "wbc-convergence": {
         "setups": ["2p", "3p"],
         "n_patients": 5,
@@ -26,9 +25,6 @@ STUDIES = {
     },
     "ep-personalization": {"n_patients": 4, "n_samples": 100, "n_starts": 2},
 }
-_CODE = "import sys; from vitolab.dashboard import serve; serve(sys.argv[1], port=int(sys.argv[2]))"
-
-
 _STUDY = """
 import json, pathlib, sys
 from vitolab import studies
@@ -42,64 +38,6 @@ info = studies.run(
 )
 sys.exit(info.reason if info.status != "complete" else 0)
 """
-
-
-class Server:
-    """A served dashboard.
-
-    Attributes
-    ----------
-    url : str
-    """
-
-    def __init__(
-        self, results: Path, *, code: str = _CODE, arguments: tuple[str, ...] = ()
-    ) -> None:
-        self.results, self._code, self._arguments = results, code, arguments
-        self._process: subprocess.Popen[str] | None = None
-        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - as long as the server
-        self.url = ""
-        self.start()
-
-    def start(self, port: int = 0) -> None:
-        """Start, and wait until it serves."""
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", self._code, str(self.results), str(port), *self._arguments],
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            text=True,
-        )
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        found = re.search(r"http://\S+", line)
-        assert found, f"the server did not start: {line}"
-        self.url = found.group()
-
-    @property
-    def port(self) -> int:
-        """Port that it listens on."""
-        return urlsplit(self.url).port or 0
-
-    def told(self, signal: int) -> str:
-        """The line that it prints on a signal."""
-        assert self._process is not None
-        assert self._process.stdout is not None
-        self._process.send_signal(signal)
-        return self._process.stdout.readline().strip()
-
-    def stop(self) -> None:
-        """End it; fails if it did not catch everything that went wrong in it."""
-        if self._process is not None:
-            self._process.terminate()
-            try:
-                self._process.wait(10)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait(10)
-            self._process = None
-            self._errors.seek(0)
-            said = self._errors.read()
-            assert "Traceback" not in said, said
 
 
 @pytest.fixture(scope="session")
@@ -207,8 +145,9 @@ def serve_store():
 
 @pytest.fixture(scope="session")
 def quick_store(tmp_path_factory) -> Path:
-    """Results of real studies of the three models, reduced; they run beside each other."""
+    """Results of two real studies, reduced, which run beside each other, and a grid that is made."""
     root = tmp_path_factory.mktemp("results")
+    made.grid(root)
     running = {
         name: subprocess.Popen(
             [sys.executable, "-c", _STUDY, name, json.dumps(overrides), str(root)],

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 
 import dashboard_runs as made
+import numpy as np
 import pytest
 import stores
 
 pytestmark = pytest.mark.timeout(150)
-#: Serves with sessions that end soon after their tab, and tells on a signal what is alive.
-COUNTING = """
+#: Serves with sessions that end some ms after their tab, and tells on a signal what is alive.
+SERVE = """
 import gc, signal, sys
 import panel as pn
 from bokeh.document import Document
@@ -22,12 +22,12 @@ from vitolab.dashboard import serve
 def tell(*_):
     gc.collect()
     alive = [sum(isinstance(o, kind) for o in gc.get_objects()) for kind in (Document, Plot)]
-    print(*alive, flush=True)
+    print("alive:", *alive, flush=True)
 
 signal.signal(signal.SIGUSR1, tell)
 get_server = pn.io.server.get_server
 names = ("unused_session_lifetime", "check_unused_sessions")
-soon = {f"{name}_milliseconds": 200 for name in names}
+soon = {f"{name}_milliseconds": int(sys.argv[3]) for name in names}
 pn.io.server.get_server = lambda *args, **options: get_server(*args, **options, **soon)
 serve(sys.argv[1], port=int(sys.argv[2]))
 """
@@ -57,7 +57,7 @@ def shared() -> float:
 )
 def test_the_first_view_comes_within_five_seconds(server, new_page, name, sign):
     took = []
-    for _ in range(2):
+    while len(took) < 3 and min(took, default=np.inf) > 5000 * shared():
         page = new_page(f"{server.url}?page={name}")
         page.get_by_text(sign).wait_for()
         took.append(page.evaluate("performance.now()"))  # ms since the navigation began
@@ -83,22 +83,23 @@ def test_eight_tabs_work_at_once_and_nothing_of_them_stays(tmp_path, new_server,
     """Documents and figures of closed tabs are let go, those of open ones are there."""
     run, grid = made.traced(tmp_path, n_patients=3, n_starts=1), made.grid(tmp_path)
     signs = {
+        "study=rosenbrock-grid": "1 of 2 runs",
         f"page=patient&runs={run}": "by nelder-mead: ",
         f"page=results&runs={grid}": "Each start with its worst function",
         f"page=policy&runs={grid}&state=3": "State 3 stands for misfits",
         "page=teach&model=circulation-2p": "1 forward run;",
     }
-    server = new_server(tmp_path, code=COUNTING)
+    server = new_server(tmp_path, code=SERVE, arguments=("3000",))
 
     def alive() -> list[int]:
         """Documents and figures that the server holds."""
-        return [int(number) for number in server.told(signal.SIGUSR1).split()]
+        return [int(number) for number in server.told(r"alive: (\d+) (\d+)\n").groups()]
 
     try:
-        pages = [new_page(f"{server.url}?{query}", wait=False) for query in signs for _ in range(2)]
-        for page, sign in zip(
-            pages, [sign for sign in signs.values() for _ in range(2)], strict=True
-        ):
+        pages = []
+        for query, sign in [*signs.items(), *[*signs.items()][:3]]:
+            pages.append((new_page(f"{server.url}?{query}", wait=False), sign))
+        for page, sign in pages:
             page.get_by_text(sign).first.wait_for(timeout=60_000)
         documents, figures = alive()
         assert documents >= 8
@@ -110,5 +111,15 @@ def test_eight_tabs_work_at_once_and_nothing_of_them_stays(tmp_path, new_server,
             time.sleep(0.5)
         assert left[0] <= 2  # Bokeh's own
         assert left[1] == 0
+    finally:
+        server.stop()
+
+
+def test_a_session_made_anew_for_a_page_asks_no_other_machine(store, new_server, new_page, watched):
+    """One that ended before its page connected: the socket makes another."""
+    server = new_server(store[0], code=SERVE, arguments=("1",))
+    try:
+        new_page(server.url).get_by_text("1,000 runs. Choose").wait_for()
+        assert watched.unexpected() == []
     finally:
         server.stop()

@@ -66,16 +66,21 @@ def wait_drawn(page, at_least: int) -> None:
 # --- Patient --------------------------------------------------------------------------------------
 
 
-def test_a_link_opens_the_same_run(url, quick_store, new_page):
-    """Study, setup, patient, method and forward run are restored; the film goes on from there."""
+def test_a_link_opens_the_same_run_and_the_film_goes_on(url, quick_store, new_page):
+    """Study, setup, patient, method and forward run are restored; Back undoes."""
     run = run_of(quick_store, "wbc-convergence")
     name = names(quick_store, "wbc-convergence")[1]
     query = f"runs={run}&setup=2p&method=nelder-mead&patient={name}&step=2"
     page = new_page(f"{url}?page=patient&{query}")
     page.get_by_text(f"{name} by nelder-mead").wait_for()
-    page.get_by_text(re.compile(r"Forward run 3 of \d+")).wait_for()
+    told = page.get_by_text(re.compile(r"Forward run 3 of \d+"))
+    told.wait_for()
+    n = int(told.inner_text().split()[-1])
     page.get_by_text("Run 3: chosen by the optimiser").wait_for()
     wait_drawn(page, 6)
+    page.locator(".play").first.click()
+    page.get_by_text(f"Forward run {min(n, 5)} of {n}").wait_for()
+    page.locator(".pause").first.click()
     page.get_by_role("button", name="next ▶").click()
     wait_address(page, f"patient=(?!{name})")
     other = asked(page)["patient"][0]
@@ -86,33 +91,8 @@ def test_a_link_opens_the_same_run(url, quick_store, new_page):
     page.get_by_text(f"{name} by nelder-mead").wait_for()
 
 
-def test_the_film_plays(url, quick_store, new_page):
-    """The button plays through the runs to the last."""
-    run = run_of(quick_store, "wbc-convergence")
-    page = new_page(f"{url}?page=patient&runs={run}&setup=2p&method=nelder-mead")
-    told = page.get_by_text(re.compile(r"Forward run 1 of \d+"))
-    told.wait_for()
-    n = int(told.inner_text().split()[-1])
-    page.locator(".play").first.click()
-    page.get_by_text(f"Forward run {min(n, 4)} of {n}").wait_for()
-    wait_address(page, "step=3" if n > 4 else f"step={n - 1}")
-
-
-def test_the_list_leads_to_a_patient(url, quick_store, new_page):
-    """A click on a row shows that patient."""
-    run = run_of(quick_store, "ep-personalization")
-    page = new_page(f"{url}?page=patient&runs={run}&setup=bem")
-    page.get_by_text(re.compile("All patients: bem")).wait_for()
-    cell = page.locator("tbody td.c-patient:visible").nth(2)
-    name = cell.inner_text().strip()
-    cell.click()
-    wait_address(page, f"patient={name}")
-    page.get_by_text(f"{name} by vito").first.wait_for()
-    wait_drawn(page, 5)
-
-
 def test_the_page_fits_a_phone(url, quick_store, new_page):
-    """At 390 px in the dark; every model has its picture."""
+    """At 390 px in the dark; every model has its picture; the list leads to a patient."""
     run = run_of(quick_store, "rosenbrock-grid")
     page = new_page(f"{url}?page=patient&runs={run}", width=390, dark=True)
     for study in ("rosenbrock-grid", "wbc-convergence", "ep-personalization"):
@@ -124,6 +104,11 @@ def test_the_page_fits_a_phone(url, quick_store, new_page):
         page.get_by_text("Model against measurements").wait_for()
         wait_drawn(page, 5)
         assert fits_the_screen(page), study
+    cell = page.locator("tbody td.c-patient:visible").nth(2)
+    name = cell.inner_text().strip()
+    cell.click()
+    wait_address(page, f"patient={name}")
+    page.get_by_text(f"{name} by vito").first.wait_for()
 
 
 # --- Teach ----------------------------------------------------------------------------------------
@@ -151,29 +136,21 @@ def test_a_patient_is_solved_by_hand_and_by_vito(url, new_page):
     page.get_by_text("1 forward run;").wait_for()
 
 
-def test_models_and_keyboard(url, new_page):
-    """Another model is another game; a button can be reached and pressed by keys."""
-    page = new_page(f"{url}?page=teach&model=circulation-2p")
-    page.get_by_text("1 forward run;").wait_for()
-    page.get_by_label("Model").select_option(label="Rosenbrock function")
-    wait_address(page, "model=rosenbrock")
-    page.get_by_text("Show the map and the minimum").wait_for()
-    page.get_by_text("1 forward run;").wait_for()
-    page.get_by_role("button", name="+10", exact=True).first.focus()
-    page.keyboard.press("Enter")
-    page.get_by_text("Run 2, you: x₁ +10 steps.").wait_for()
-
-
 def test_the_game_fits_a_phone(url, new_page):
-    """At 390 px in the dark; the charts of every model are drawn at their width."""
-    page = new_page(f"{url}?page=teach&model=rosenbrock", width=390, dark=True)
-    for title, parameter in (
-        ("Rosenbrock function", "x₂"),
-        ("Circulation, 6 parameters", "Time to maximum elastance"),
-        ("Electrophysiology", "RV endocardial speed"),
+    """At 390 px in the dark: another model is another game, and is played by keys."""
+    page = new_page(f"{url}?page=teach&model=circulation-2p", width=390, dark=True)
+    page.get_by_text("1 forward run;").wait_for()
+    for title, name, parameter, step in (
+        ("Rosenbrock function", "rosenbrock", "x₂", "+10"),
+        ("Circulation, 6 parameters", "circulation-6p", "Time to maximum elastance", "+1"),
+        ("Electrophysiology", "electrophysiology", "RV endocardial speed", "+10"),
     ):
         page.get_by_label("Model").select_option(label=title)
+        wait_address(page, f"model={name}")
         page.get_by_text(parameter, exact=True).wait_for(timeout=60_000)
         page.get_by_text("1 forward run;").wait_for()
         wait_drawn(page, 3)
         assert fits_the_screen(page), title
+        page.get_by_role("button", name=step, exact=True).first.focus()
+        page.keyboard.press("Enter")
+        page.get_by_text("2 forward runs").wait_for()

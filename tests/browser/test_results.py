@@ -79,7 +79,7 @@ def test_curves_numbers_and_the_way_back(look, store):
     figures(page, 4)
 
 
-def test_two_runs_are_compared_by_a_copied_address(look, store):
+def test_two_runs_are_compared_by_a_copied_address_or_by_the_widget(look, store):
     ids = store[1]
     page = look(f"page=results&runs={ids['first']},{ids['second']}")
     figures(page, 4)
@@ -88,17 +88,11 @@ def test_two_runs_are_compared_by_a_copied_address(look, store):
     page.get_by_role("button", name="This run only").click()
     until(lambda: ids["second"] not in search(page))
     page.get_by_text("What differs between the runs").wait_for(state="detached", timeout=SLOW)
-
-
-def test_a_run_is_added_by_the_widget(look, store):
-    ids = store[1]
-    page = look(f"page=results&runs={ids['first']}&view=restarts")
     tail = ids["second"].rpartition("-")[2]
     widget = page.get_by_label("Compare with")
     widget.select_option(widget.locator("option", has_text=tail).get_attribute("value"))
     page.get_by_text("What differs between the runs").wait_for(timeout=SLOW)
     assert ids["second"] in search(page)
-    figures(page, 4)
 
 
 def test_files_are_saved_and_open(look, store, tmp_path, browser):
@@ -148,7 +142,7 @@ def _base64(path) -> str:
     return base64.b64encode(path.read_bytes()).decode("ascii")
 
 
-def test_a_click_on_a_state_shows_its_actions(look, store):
+def test_a_state_is_chosen_by_click_and_by_keys(look, store):
     page = look(f"page=policy&runs={store[1]['grid']}&state=3")
     page.get_by_text("State 3 stands for misfits").wait_for(timeout=SLOW)
     figures(page, 4)
@@ -158,30 +152,22 @@ def test_a_click_on_a_state_shows_its_actions(look, store):
     number = int(search(page).split("state=")[1].split("&")[0])
     page.get_by_text(f"State {number} stands for misfits").wait_for(timeout=SLOW)
     assert page.get_by_text("Its actions (").is_visible()
-
-
-def test_policy_is_used_by_keyboard_alone(look, store):
-    page = look(f"page=policy&runs={store[1]['grid']}")
-    state = page.get_by_label("State", exact=True)
-    state.focus()
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.get_by_label("State", exact=True).focus()
     page.keyboard.press("Control+A")
     page.keyboard.type("5")
     page.keyboard.press("Tab")
     page.get_by_text("State 5 stands for misfits").wait_for(timeout=SLOW)
     assert "state=5" in search(page)
-
-
-@pytest.mark.parametrize(
-    ("name", "width", "dark"), [("results", 390, True), ("policy", 390, False)]
-)
-def test_pages_fit_narrow_screens_and_the_dark(look, store, name, width, dark):
-    page = look(f"page={name}&runs={store[1]['grid']}", width=width, dark=dark)
-    figures(page, 1 if name == "results" else 4)
     assert has_no_horizontal_scroll(page)
-    if dark:
-        page.wait_for_selector("main.shown")
-        color = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert color == "rgb(21, 24, 28)"
+
+
+def test_results_fit_a_narrow_screen_in_the_dark(look, store):
+    page = look(f"page=results&runs={store[1]['grid']}", width=390, dark=True)
+    figures(page, 1)
+    assert has_no_horizontal_scroll(page)
+    color = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert color == "rgb(21, 24, 28)"
 
 
 @pytest.mark.timeout(400)  # the first to ask for real studies waits for them
