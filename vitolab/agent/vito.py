@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,14 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vitolab.files import read_arrays, stream, write_arrays, write_json
+from vitolab.agent.folder import read_agent, write_agent
+from vitolab.agent.hindsight import replayed
+from vitolab.files import stream
 from vitolab.initialization import Initializer
 from vitolab.mdp import MDP, Policy
 from vitolab.problem import FloatArray, IntArray, Patient, Problem
 from vitolab.states import StateSpace, outside
 from vitolab.trajectories import Event, Fit, StopReason, Trace, Trajectories
 
-FORMAT = 1
+FILE = "vito.json"
 AHEAD = 64  # random numbers that a walk draws at once
 
 
@@ -65,6 +64,7 @@ class Vito:
         restart: bool = True,
         discount: float = 0.99,
         epsilon: float = 0.8,
+        n_replays: int = 0,
     ) -> Vito:
         """Learn states, transitions, policy and start candidates from explored walks.
 
@@ -82,12 +82,15 @@ class Vito:
             See `StateSpace.learn`, `MDP.count`, `Policy`.
         deterministic, restart : bool
             How the agent will act.
+        n_replays : int
+            Replays of each walk in hindsight, see `vitolab.agent.hindsight`; the paper has none.
+            The states are those of the walks as they were: a replay adds transitions, no states.
 
         Raises
         ------
         ValueError
-            If no run among the walks succeeded, or there are too few distinct misfits for so many
-            states; see `n_states_at_most`.
+            If no run among the walks succeeded, there are too few distinct misfits for so many
+            states (see `n_states_at_most`), or the number of replays is below zero.
         """
         c = walks.misfits(problem)
         counted = walks.counted
@@ -103,13 +106,17 @@ class Vito:
             stream("states", problem.name, seed),
             squared=squared,
         )
-        label = np.full(counted.shape, -1)
-        label[counted] = states.quantize(c[counted])
         kept = walks.transitions
+        before, after = [], []
+        for misfits in (c, *replayed(problem, walks, n_replays, seed)):
+            label = np.full(counted.shape, -1)
+            label[counted] = states.quantize(misfits[counted])
+            before.append(label[:, :-1][kept])
+            after.append(label[:, 1:][kept])
         mdp = MDP.count(
-            label[:, :-1][kept],
-            walks.action[kept],
-            label[:, 1:][kept],
+            np.concatenate(before),
+            np.tile(walks.action[kept], len(before)),
+            np.concatenate(after),
             states.n_states,
             problem.n_actions,
             discount,
@@ -287,9 +294,6 @@ class Vito:
         FileExistsError
             If the path exists.
         """
-        path = Path(path)
-        if path.exists():
-            raise FileExistsError(f"{path} exists; choose another place for the agent")
         arrays: dict[str, NDArray[Any]] = {
             "states/centroids": self.states.centroids,
             "mdp/start": self.mdp.start,
@@ -303,8 +307,6 @@ class Vito:
             for name, values in self.initializer.to_arrays().items():
                 arrays[f"initializer/{name}"] = values
         description = {
-            "format": FORMAT,
-            "problem": self.problem.describe(),
             "squared": self.states.squared,
             "discount": self.mdp.discount,
             "epsilon": self.policy.epsilon,
@@ -312,15 +314,7 @@ class Vito:
             "restart": self.restart,
             "initializer": self.initializer is not None,
         }
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-        try:
-            write_arrays(temporary / "arrays.npz", arrays)
-            write_json(temporary / "vito.json", description)
-            temporary.chmod(0o755)
-            temporary.rename(path)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+        write_agent(path, FILE, self.problem, description, arrays)
 
     @classmethod
     def load(cls, path: Path, problem: Problem) -> Vito:
@@ -331,18 +325,7 @@ class Vito:
         ValueError
             If the format is unknown or the problem differs.
         """
-        path = Path(path)
-        description = json.loads((path / "vito.json").read_text(encoding="utf-8"))
-        if description.get("format") != FORMAT:
-            raise ValueError(f"{path}: format is {description.get('format')!r}, expected {FORMAT}")
-        learned, given = description["problem"], json.loads(json.dumps(problem.describe()))
-        for name in given:
-            if learned.get(name) != given[name]:
-                raise ValueError(
-                    f"{path}: the agent learned another problem: {name} is "
-                    f"{learned.get(name)}, the problem given has {given[name]}"
-                )
-        arrays = read_arrays(path / "arrays.npz")
+        description, arrays = read_agent(path, FILE, problem)
         states = StateSpace(arrays["states/centroids"], problem.tolerance, description["squared"])
         initializer = None
         if description["initializer"]:

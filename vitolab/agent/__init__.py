@@ -1,0 +1,5 @@
+"""Agents that learn from explored walks: the paper's, and one with continuous actions."""
+
+from vitolab.agent.vito import Vito, n_states_at_most
+
+__all__ = ["Vito", "n_states_at_most"]
