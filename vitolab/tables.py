@@ -56,14 +56,26 @@ def trace_columns(problem: Problem, fit: Fit, label: Mapping[str, Any]) -> Trace
     columns |= {f"x:{p.name}": trace.x[:, i] for i, p in enumerate(problem.parameters)}
     columns |= {f"y:{o.name}": trace.y[:, i] for i, o in enumerate(problem.objectives)}
     columns |= {f"c:{o.name}": trace.misfits[:, i] for i, o in enumerate(problem.objectives)}
+    if trace.predicted is not None:
+        predicted = trace.predicted
+        columns |= {f"predicted:{o.name}": predicted[:, i] for i, o in enumerate(problem.objectives)}
     return columns
 
 
 def joined_traces(traces: Sequence[Trace]) -> pd.DataFrame | None:
-    """Traces table of several personalisations of one problem; None if there are none."""
+    """Traces table of several personalisations of one problem; None if there are none.
+
+    Columns of predictions are there if one of them predicted, and NaN for all others.
+    """
     if not traces:
         return None
-    joined = {name: np.concatenate([trace[name] for trace in traces]) for name in traces[0]}
+    fullest = max(traces, key=len)
+    joined = {
+        name: np.concatenate(
+            [trace.get(name, np.full(len(trace["iteration"]), np.nan)) for trace in traces]
+        )
+        for name in fullest
+    }
     return pd.DataFrame(joined).astype(
         dict.fromkeys(("n_states", "n_samples", "repeat", "start"), "Int64")
     )
