@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom, kstest
+from scipy.stats import binom, chi2, kstest
 
 from vitolab.problem import Objective, Parameter, Patient, Problem
 from vitolab.reference import LeastSquares
@@ -239,17 +239,44 @@ def uncertain(problem, patients, truth=None, **more) -> Parts:
     return store
 
 
+def exact_levels(problem, patients, truth) -> np.ndarray:
+    """Levels of the truth in closed form, where the borders are far away: chi-squared."""
+    c = [problem.measured(p) - problem.simulate(truth[p.name][np.newaxis], p)[0] for p in patients]
+    return chi2.cdf(np.sum((np.array(c) / list(ERROR.values())) ** 2, axis=1), 2)
+
+
+def test_levels_of_the_truth_are_uniform_in_closed_form(linear_problem, linear_patients):
+    known = simulated_patients(linear_problem, linear_patients, 1000, ERROR)
+    assert kstest(exact_levels(linear_problem, *known), "uniform").pvalue > 0.01
+
+
 def test_regions_hold_the_truth_as_often_as_they_promise(linear_problem, linear_patients):
-    patients, truth = simulated_patients(linear_problem, linear_patients, 40, ERROR, seed=2)
+    patients, truth = simulated_patients(linear_problem, linear_patients, 30, ERROR)
     found = uncertain(linear_problem, patients, truth).personalizations
-    own = found[found["method"] == "posterior"]
-    assert kstest(own["level"], "uniform").pvalue > 0.01
+    level = found[found["method"] == "posterior"].set_index("patient")["level"]
+    exact = exact_levels(linear_problem, patients, truth)
+    inner = np.array([np.all(np.abs(x) < 3.5) for x in truth.values()])
+    assert inner.sum() > 10
+    assert level.to_numpy()[inner] == pytest.approx(exact[inner], abs=0.1)
     table = coverage_table(found, {"2p": linear_problem})
     joint = table[table["region"] == "all parameters together"].set_index("promised [%]")
     for share in (0.5, 0.9):
-        low, high = (100 * binom.ppf(tail, 40, share) / 40 for tail in (0.0005, 0.9995))
+        low, high = (100 * binom.ppf(tail, 30, share) / 30 for tail in (0.0005, 0.9995))
         assert low <= joint.loc[100 * share, "found [%]"] <= high
-    assert sampling_table(found)["patients"].tolist() == [40]
+    assert sampling_table(found)["patients"].tolist() == [30]
+
+
+def test_coverage_counts_the_regions_that_hold_the_truth(linear_problem):
+    levels = np.array([0.1, 0.45, 0.55, 0.95])
+    rows = {"setup": "2p", "method": "posterior", "level": levels}
+    # the truth of a at the median, in the middle half, in the middle 90 %, at the end
+    rows |= {"rank:a": [0.5, 0.3, 0.1, 1.0], "rank:b": [0.0, 0.0, 1.0, 1.0]}
+    table = coverage_table(pd.DataFrame(rows), {"2p": linear_problem})
+    found = table.pivot(index="region", columns="promised [%]", values="found [%]")
+    assert found.loc["all parameters together"].tolist() == [50.0, 75.0]
+    assert found.loc["a"].tolist() == [50.0, 75.0]
+    assert found.loc["b"].tolist() == [0.0, 0.0]
+    assert not table[table["region"] == "b"]["as promised"].iloc[1]
 
 
 def test_errors_taken_too_small_are_found_out(linear_problem, linear_patients):
