@@ -5,7 +5,9 @@ of solutions), `stability`, `forecasts`. Their tables are made by `vitolab.uncer
 their figures by `vitolab.plots.uncertainty`.
 """
 
+from vitolab.uncertainty.bolus import Bolus, read_bolus
 from vitolab.uncertainty.coverage import posteriors, simulated_patients
+from vitolab.uncertainty.forecast import forecast_table, forecasts, refit_volume
 from vitolab.uncertainty.methods import Methods, vito_learner
 from vitolab.uncertainty.posterior import LogProbability, Posterior, sample_posterior
 from vitolab.uncertainty.solutions import Solutions, solution_set
@@ -18,14 +20,19 @@ from vitolab.uncertainty.summary import (
 )
 
 __all__ = [
+    "Bolus",
     "LogProbability",
     "Methods",
     "Posterior",
     "Solutions",
     "coverage_table",
+    "forecast_table",
+    "forecasts",
     "identifiability_table",
     "perturbed",
     "posteriors",
+    "read_bolus",
+    "refit_volume",
     "sample_posterior",
     "sampling_table",
     "simulated_patients",
