@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from part_store import Parts
 from scipy.stats import binom, chi2, kstest
 
 from vitolab.problem import Objective, Parameter, Patient, Problem
@@ -31,28 +32,6 @@ from vitolab.uncertainty.summary import spread_of
 A = np.array([[1.0, 0.4], [-0.3, 0.8]])  # of the fixture linear_problem
 ERROR = {"u": 0.3, "w": 0.2}
 SIGMA = np.diag([0.3**2, 0.2**2])
-
-
-class Parts:
-    """A store of parts in memory, with the tables that a run would assemble."""
-
-    def __init__(self) -> None:
-        self.parts: dict[str, tuple[pd.DataFrame, pd.DataFrame | None]] = {}
-
-    def has_part(self, key: str) -> bool:
-        return key in self.parts
-
-    def write_part(self, key, personalizations, traces=None) -> None:
-        self.parts[key] = personalizations, traces
-
-    def progress(self, stage: str, done: int, total: int) -> None:
-        pass
-
-    @property
-    def personalizations(self) -> pd.DataFrame:
-        joined = pd.concat([rows for rows, _ in self.parts.values()])
-        keys = ["setup", "patient", "method", "repeat", "start"]
-        return joined.sort_values(keys, ignore_index=True)
 
 
 def first(x, _patient):
