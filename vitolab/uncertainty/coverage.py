@@ -17,13 +17,13 @@ import numpy as np
 
 from vitolab.files import digest, stream
 from vitolab.problem import FloatArray, Patient, Problem
-from vitolab.tables import Trace, fit_row, joined_traces, table
+from vitolab.tables import KEYS, Trace, fit_row, joined_traces, table
 from vitolab.trajectories import StopReason, Trajectories
 from vitolab.uncertainty.methods import Methods
 from vitolab.uncertainty.posterior import LogProbability, Posterior, deviations, sample_posterior
 from vitolab.uncertainty.solutions import solution_set
 from vitolab.uncertainty.summary import POSTERIOR
-from vitolab.validation.parts import Part, PartStore, budget, work_through
+from vitolab.validation.parts import Part, PartStore, budget
 
 ATTEMPTS = 1000
 
@@ -147,12 +147,7 @@ def posteriors(
             n_draws=n_draws,
             seed=seed,
         )
-        walks = methods.walks(problem, seed, n_jobs, cache)
-        fold = fold if walks is not None else partial(fold, None)
-        # short steps of plain Python between the runs, which threads would take in turns
-        work_through(
-            run, f"{setup}, posterior", work, fold, n_jobs, walks=walks, prefer="processes"
-        )
+        methods.work_through(run, f"{setup}, posterior", problem, work, fold, seed, n_jobs, cache)
 
 
 def _fold(
@@ -171,15 +166,6 @@ def _fold(
     seed: int,
 ) -> Part:
     """Solutions by each method, then the posterior."""
-    label: dict[str, Any] = {
-        "setup": setup,
-        "patient": patient.name,
-        "n_states": None,
-        "n_samples": None,
-        "repeat": None,
-        "seed": seed,
-        "n_states_used": None,
-    }
     rows, starts = [], []
     for method, agent in methods.personalizers(problem, walks, patient, seed).items():
         found = solution_set(
@@ -187,16 +173,14 @@ def _fold(
         )
         starts.append(found)
         rows += [
-            label
-            | {"method": method, "n_samples": methods.n_samples(method), "start": start}
-            | fit_row(problem, fit)
+            methods.label(setup, patient, method, seed, start=start) | fit_row(problem, fit)
             for start, fit in enumerate(found.fits)
         ]
     found_x = np.concatenate([found.x for found in starts])
     if not len(found_x):
         found_x = np.concatenate([found.nearest for found in starts])
     posterior = sample_posterior(problem, patient, deviation, found_x, seed=seed, **sizes)
-    label |= {"method": POSTERIOR, "start": None}
+    label = methods.label(setup, patient, POSTERIOR, seed)
     row = posterior_row(problem, patient, posterior)
     if truth is not None:
         target = LogProbability(problem, patient, deviation)
@@ -243,8 +227,7 @@ def _draws(problem: Problem, patient: Patient, x: FloatArray, label: Mapping[str
     """Columns of the traces table for draws of a posterior."""
     y = (problem.confirm or problem.simulate)(x.copy(), patient)
     c = problem.misfit(y, problem.measured(patient))
-    keys = ("setup", "patient", "method", "n_states", "n_samples", "repeat", "start")
-    columns: Trace = {name: np.full(len(x), label[name], dtype=object) for name in keys}
+    columns: Trace = {name: np.full(len(x), label[name], dtype=object) for name in KEYS}
     columns |= {
         "iteration": np.arange(len(x)),
         "event": np.full(len(x), "draw", dtype=object),

@@ -30,7 +30,7 @@ from vitolab.tables import fit_row, table
 from vitolab.trajectories import Trajectories
 from vitolab.uncertainty.bolus import Bolus
 from vitolab.uncertainty.methods import Methods
-from vitolab.validation.parts import Part, PartStore, budget, child_seed, work_through
+from vitolab.validation.parts import Part, PartStore, budget, child_seed
 
 N_GRID = 41
 N_ROUNDS = 3  # 800 mL / 40 / 20 / 20: to 0.05 mL
@@ -137,9 +137,7 @@ def forecasts(
         max_runs=budget(problem) if max_runs is None else max_runs,
         seed=seed,
     )
-    walks = methods.walks(problem, seed, n_jobs, cache)
-    fold = fold if walks is not None else partial(fold, None)
-    work_through(run, f"{setup}, forecast", work, fold, n_jobs, walks=walks, prefer="processes")
+    methods.work_through(run, f"{setup}, forecast", problem, work, fold, seed, n_jobs, cache)
 
 
 def _known(subject: Bolus) -> list[Any]:
@@ -162,17 +160,7 @@ def _fold(
     rows = []
     for method, agent in methods.personalizers(problem, walks, before, seed).items():
         fit = agent.personalize(before, max_runs=max_runs, seed=child_seed(seed, "forecast"))
-        label = {
-            "setup": setup,
-            "patient": before.name,
-            "method": method,
-            "n_states": None,
-            "n_samples": methods.n_samples(method),
-            "repeat": None,
-            "start": None,
-            "seed": seed,
-            "n_states_used": None,
-        }
+        label = methods.label(setup, before, method, seed)
         rows.append(label | fit_row(problem, fit) | _forecast(problem, fit.x, fit.y, before, after))
     return table(rows), None
 

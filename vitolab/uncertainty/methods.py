@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from vitolab.agent import Vito
 from vitolab.problem import Patient, Problem
 from vitolab.trajectories import Personalizer, Trajectories
 from vitolab.validation import REFERENCES, child_seed, walks_for
-from vitolab.validation.parts import allowed
+from vitolab.validation.parts import Part, PartStore, allowed, work_through
 
 #: Learns from walks: ``learner(problem, walks, seed=...)``.
 Learner = Callable[..., Personalizer]
@@ -59,15 +60,50 @@ class Methods:
         """Transitions per training patient that a method learns from; None if it does not."""
         return self.learners[method][1] if method in self.learners else None
 
-    def walks(
-        self, problem: Problem, seed: int, n_jobs: int, cache: Path | None
-    ) -> Callable[[], Trajectories] | None:
-        """What gives the walks to learn from; None where nothing learns."""
-        if not self.learners:
-            return None
-        most = max(n_samples for _, n_samples in self.learners.values())
-        child = child_seed(seed, "repeat", 0)  # the studies', so that walks are shared
-        return partial(walks_for, problem, self.training, most, child, n_jobs, cache)
+    def label(
+        self,
+        setup: str,
+        patient: Patient,
+        method: str,
+        seed: int,
+        *,
+        repeat: int | None = None,
+        start: int | None = None,
+    ) -> dict[str, Any]:
+        """Keys of a row of the personalizations table."""
+        return {
+            "setup": setup,
+            "patient": patient.name,
+            "method": method,
+            "n_states": None,
+            "n_samples": self.n_samples(method),
+            "repeat": repeat,
+            "start": start,
+            "seed": seed,
+            "n_states_used": None,
+        }
+
+    def work_through(
+        self,
+        run: PartStore,
+        stage: str,
+        problem: Problem,
+        work: Mapping[str, tuple[Any, ...]],
+        fold: Callable[..., Part],
+        seed: int,
+        n_jobs: int,
+        cache: Path | None,
+    ) -> None:
+        """Compute the parts that the run lacks: ``fold(walks or None, *work[key])``."""
+        walks = None
+        if self.learners:
+            most = max(n_samples for _, n_samples in self.learners.values())
+            child = child_seed(seed, "repeat", 0)  # the studies', so that walks are shared
+            walks = partial(walks_for, problem, self.training, most, child, n_jobs, cache)
+        else:
+            fold = partial(fold, None)
+        # short steps of plain Python between the runs, which threads would take in turns
+        work_through(run, stage, work, fold, n_jobs, walks=walks, prefer="processes")
 
     def personalizers(
         self, problem: Problem, walks: Trajectories | None, patient: Patient, seed: int

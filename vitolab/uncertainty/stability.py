@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from vitolab.files import digest, stream
 from vitolab.problem import Patient, Problem
@@ -14,7 +13,7 @@ from vitolab.tables import fit_row, table
 from vitolab.trajectories import Trajectories
 from vitolab.uncertainty.methods import Methods
 from vitolab.uncertainty.posterior import deviations
-from vitolab.validation.parts import Part, PartStore, budget, child_seed, work_through
+from vitolab.validation.parts import Part, PartStore, budget, child_seed
 
 
 def perturbed(
@@ -111,12 +110,7 @@ def stability(
             max_runs=budget(problem) if max_runs is None else max_runs,
             seed=seed,
         )
-        walks = methods.walks(problem, seed, n_jobs, cache)
-        fold = fold if walks is not None else partial(fold, None)
-        # short steps of plain Python between the runs, which threads would take in turns
-        work_through(
-            run, f"{setup}, stability", work, fold, n_jobs, walks=walks, prefer="processes"
-        )
+        methods.work_through(run, f"{setup}, stability", problem, work, fold, seed, n_jobs, cache)
 
 
 def _fold(
@@ -138,16 +132,6 @@ def _fold(
     for method, agent in methods.personalizers(problem, walks, patient, seed).items():
         for k, other in enumerate(again):
             fit = agent.personalize(other, max_runs=max_runs, seed=own_seed)
-            label: dict[str, Any] = {
-                "setup": setup,
-                "patient": patient.name,
-                "method": method,
-                "n_states": None,
-                "n_samples": methods.n_samples(method),
-                "repeat": k,
-                "start": None,
-                "seed": seed,
-                "n_states_used": None,
-            }
+            label = methods.label(setup, patient, method, seed, repeat=k)
             rows.append(label | fit_row(problem, fit))
     return table(rows), None
