@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from vitolab import sizes
+from vitolab.catalogue import CIRCULATION
 from vitolab.files import source_version
 from vitolab.kernels import circulation as kernel
 from vitolab.models import circulation
@@ -219,3 +221,11 @@ def test_truth_of_the_cohort_in_twelve_parameters(patients):
     assert problem.is_solved(np.array(misfits)).sum() == 10  # of 56; 12 in the setup 6p
     right = np.abs(np.array(misfits)[:, 6:]) / problem.tolerance[6:]
     assert np.sqrt(np.mean(right**2)) < 1.0
+
+
+def test_the_command_line_offers_every_setup_and_the_studies_keep_their_sizes():
+    assert set(CIRCULATION.n_states) == set(circulation.SETUPS)
+    for setup, n in circulation.SETUPS.items():
+        assert CIRCULATION.problem(setup).name == f"circulation-{setup}"
+        assert CIRCULATION.n_states[setup] >= 2 * n + 1  # success and its neighbours
+    assert sizes.N_STATES == {"2p": 70, "3p": 150, "5p": 400, "6p": 600}
