@@ -13,6 +13,7 @@ from scipy.stats import binom, chi2, kstest
 from vitolab.problem import Objective, Parameter, Patient, Problem
 from vitolab.reference import LeastSquares
 from vitolab.uncertainty import (
+    Learning,
     LogProbability,
     Methods,
     coverage_table,
@@ -361,7 +362,9 @@ def test_every_method_sees_the_same_errors_and_agents_learn_from_the_others(
         {"2p": linear_problem},
         linear_patients[:3],
         deviation=ERROR,
-        methods=Methods(("least-squares",), {"learner": (learner, 150)}, linear_patients[:5]),
+        methods=Methods(
+            ("least-squares",), {"learner": Learning(learner, 150)}, linear_patients[:5]
+        ),
         n_perturbations=3,
         n_jobs=1,
     )
@@ -376,7 +379,9 @@ def test_every_method_sees_the_same_errors_and_agents_learn_from_the_others(
 def test_same_bits_for_any_number_of_workers_and_after_an_interruption(
     linear_problem, linear_patients
 ):
-    methods = Methods(("least-squares",), {"vito": (vito_learner(20), 100)}, linear_patients[:4])
+    methods = Methods(
+        ("least-squares",), {"vito": Learning(vito_learner(20), 100)}, linear_patients[:4]
+    )
 
     def fill(store: Parts, n_jobs: int, patients=linear_patients[:3]) -> pd.DataFrame:
         stability(
@@ -410,12 +415,34 @@ def test_same_bits_for_any_number_of_workers_and_after_an_interruption(
     assert set(once["method"]) == {"least-squares", "vito", "posterior"}
 
 
+def test_each_agent_learns_from_walks_as_long_as_it_asks_for(linear_problem, linear_patients):
+    walks = {}
+
+    def learner(problem, given, *, seed):
+        walks[given.x.shape[1] - 1] = given
+        return LeastSquares(problem)
+
+    learners = {"short": Learning(learner, 7, n_steps=1), "long": Learning(learner, 30, n_steps=20)}
+    stability(
+        Parts(),
+        {"2p": linear_problem},
+        linear_patients[:1],
+        deviation=ERROR,
+        methods=Methods((), learners, linear_patients[:3]),
+        n_perturbations=2,
+    )
+    assert {n_steps: given.n_samples.tolist() for n_steps, given in walks.items()} == {
+        1: [7, 7],
+        20: [30, 30],
+    }
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
         ({}, "there is none"),
         ({"references": ("simplex",)}, "method is 'simplex', expected one of"),
-        ({"learners": {"vito": (vito_learner(20), 10)}}, "0 training patients, expected"),
+        ({"learners": {"vito": Learning(vito_learner(20), 10)}}, "0 training patients, expected"),
     ],
 )
 def test_methods_that_cannot_run_are_refused(fields, message):

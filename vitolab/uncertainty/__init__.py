@@ -8,7 +8,7 @@ their figures by `vitolab.plots.uncertainty`.
 from vitolab.uncertainty.bolus import Bolus, read_bolus
 from vitolab.uncertainty.coverage import posteriors, simulated_patients
 from vitolab.uncertainty.forecast import forecast_table, forecasts, refit_volume
-from vitolab.uncertainty.methods import Methods, vito_learner
+from vitolab.uncertainty.methods import Learning, Methods, vito_learner
 from vitolab.uncertainty.posterior import LogProbability, Posterior, sample_posterior
 from vitolab.uncertainty.solutions import Solutions, solution_set
 from vitolab.uncertainty.stability import perturbed, stability
@@ -21,6 +21,7 @@ from vitolab.uncertainty.summary import (
 
 __all__ = [
     "Bolus",
+    "Learning",
     "LogProbability",
     "Methods",
     "Posterior",

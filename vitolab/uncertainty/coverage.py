@@ -18,8 +18,8 @@ import numpy as np
 from vitolab.files import digest, stream
 from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.tables import KEYS, Trace, fit_row, joined_traces, table
-from vitolab.trajectories import StopReason, Trajectories
-from vitolab.uncertainty.methods import Methods
+from vitolab.trajectories import StopReason
+from vitolab.uncertainty.methods import Methods, Walks
 from vitolab.uncertainty.posterior import LogProbability, Posterior, deviations, sample_posterior
 from vitolab.uncertainty.solutions import solution_set
 from vitolab.uncertainty.summary import POSTERIOR
@@ -151,7 +151,7 @@ def posteriors(
 
 
 def _fold(
-    walks: Trajectories | None,
+    walks: Walks,
     patient: Patient,
     *,
     setup: str,

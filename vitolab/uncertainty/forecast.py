@@ -27,9 +27,8 @@ from vitolab.files import digest, stream
 from vitolab.models.bolus import PRESSURES
 from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.tables import fit_row, table
-from vitolab.trajectories import Trajectories
 from vitolab.uncertainty.bolus import Bolus
-from vitolab.uncertainty.methods import Methods
+from vitolab.uncertainty.methods import Methods, Walks
 from vitolab.validation.parts import Part, PartStore, budget, child_seed
 
 N_GRID = 41
@@ -146,7 +145,7 @@ def _known(subject: Bolus) -> list[Any]:
 
 
 def _fold(
-    walks: Trajectories | None,
+    walks: Walks,
     subject: Bolus,
     *,
     setup: str,

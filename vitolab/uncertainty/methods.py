@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -9,13 +10,37 @@ from pathlib import Path
 from typing import Any
 
 from vitolab.agent import Vito
+from vitolab.exploration import explore
 from vitolab.problem import Patient, Problem
 from vitolab.trajectories import Personalizer, Trajectories
-from vitolab.validation import REFERENCES, child_seed, walks_for
+from vitolab.validation import EPISODE, REFERENCES, child_seed
 from vitolab.validation.parts import Part, PartStore, allowed, work_through
 
 #: Learns from walks: ``learner(problem, walks, seed=...)``.
 Learner = Callable[..., Personalizer]
+
+
+@dataclass(frozen=True)
+class Learning:
+    """An agent, and what it learns from.
+
+    Attributes
+    ----------
+    learner : callable
+        ``learner(problem, walks, seed=...)``, such as `vito_learner` or ``ContinuousVito.learn``.
+    n_samples : int
+        Transitions per training patient.
+    n_steps : int
+        Steps of each explored walk.
+    """
+
+    learner: Learner
+    n_samples: int
+    n_steps: int = EPISODE
+
+
+#: Walks by their number of steps.
+Walks = Mapping[int, Trajectories]
 
 
 @dataclass(frozen=True)
@@ -26,9 +51,8 @@ class Methods:
     ----------
     references : sequence of str
         Names in `vitolab.validation.REFERENCES`.
-    learners : mapping of str to (callable, int)
-        By method name: the learner, see `vito_learner`, and the transitions per training patient
-        that it learns from.
+    learners : mapping of str to Learning
+        By method name.
     training : sequence of Patient
         Who is explored; the patient at hand is always left out. Explored walks do not depend on
         measurements.
@@ -40,7 +64,7 @@ class Methods:
     """
 
     references: Sequence[str] = ()
-    learners: Mapping[str, tuple[Learner, int]] = field(default_factory=dict)
+    learners: Mapping[str, Learning] = field(default_factory=dict)
     training: Sequence[Patient] = ()
 
     def __post_init__(self) -> None:
@@ -58,7 +82,7 @@ class Methods:
 
     def n_samples(self, method: str) -> int | None:
         """Transitions per training patient that a method learns from; None if it does not."""
-        return self.learners[method][1] if method in self.learners else None
+        return self.learners[method].n_samples if method in self.learners else None
 
     def label(
         self,
@@ -94,27 +118,39 @@ class Methods:
         n_jobs: int,
         cache: Path | None,
     ) -> None:
-        """Compute the parts that the run lacks: ``fold(walks or None, *work[key])``."""
-        walks = None
-        if self.learners:
-            most = max(n_samples for _, n_samples in self.learners.values())
-            child = child_seed(seed, "repeat", 0)  # the studies', so that walks are shared
-            walks = partial(walks_for, problem, self.training, most, child, n_jobs, cache)
-        else:
-            fold = partial(fold, None)
+        """Compute the parts that the run lacks: ``fold(walks, *work[key])``."""
+        walks: dict[int, Trajectories] = {}
+        if self.learners and not all(run.has_part(key) for key in work):
+            run.progress(f"{stage}: exploring", 0, len(work))
+            walks = self._explore(problem, seed, n_jobs, cache)
         # short steps of plain Python between the runs, which threads would take in turns
-        work_through(run, stage, work, fold, n_jobs, walks=walks, prefer="processes")
+        work_through(run, stage, work, partial(fold, walks), n_jobs, prefer="processes")
+
+    def _explore(
+        self, problem: Problem, seed: int, n_jobs: int, cache: Path | None
+    ) -> dict[int, Trajectories]:
+        """Walks of all training patients, as long and as many as the learners ask for."""
+        most: dict[int, int] = {}
+        for learning in self.learners.values():
+            most[learning.n_steps] = max(most.get(learning.n_steps, 0), learning.n_samples)
+        child = child_seed(seed, "repeat", 0)  # the studies', so that walks are shared
+        ordered = sorted(self.training, key=lambda patient: patient.name)
+        return {
+            n_steps: explore(
+                problem, ordered, math.ceil(n_samples / n_steps), n_steps, child, n_jobs, cache
+            )
+            for n_steps, n_samples in most.items()
+        }
 
     def personalizers(
-        self, problem: Problem, walks: Trajectories | None, patient: Patient, seed: int
+        self, problem: Problem, walks: Walks, patient: Patient, seed: int
     ) -> dict[str, Personalizer]:
         """By name; learners have learned from everybody but this patient."""
         found = {name: REFERENCES[name](problem) for name in self.references}
-        if walks is not None:
-            train = walks.without(patient.name)
-            fold_seed = child_seed(child_seed(seed, "repeat", 0), "fold", patient.name)
-            for name, (learner, n_samples) in self.learners.items():
-                found[name] = learner(problem, train.first(n_samples), seed=fold_seed)
+        fold_seed = child_seed(child_seed(seed, "repeat", 0), "fold", patient.name)
+        for name, learning in self.learners.items():
+            train = walks[learning.n_steps].without(patient.name).first(learning.n_samples)
+            found[name] = learning.learner(problem, train, seed=fold_seed)
         return found
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from vitolab.files import digest, stream
 from vitolab.problem import Patient, Problem
 from vitolab.tables import fit_row, table
-from vitolab.trajectories import Trajectories
-from vitolab.uncertainty.methods import Methods
+from vitolab.uncertainty.methods import Methods, Walks
 from vitolab.uncertainty.posterior import deviations
 from vitolab.validation.parts import Part, PartStore, budget, child_seed
 
@@ -114,7 +113,7 @@ def stability(
 
 
 def _fold(
-    walks: Trajectories | None,
+    walks: Walks,
     patient: Patient,
     *,
     setup: str,
