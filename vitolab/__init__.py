@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         trajectories,
         validation,
     )
-    from vitolab.agent import Vito
+    from vitolab.agent import ContinuousVito, Vito
     from vitolab.exploration import explore
     from vitolab.initialization import Initializer
     from vitolab.mdp import MDP, Policy
@@ -45,6 +45,7 @@ __all__ = [
     "MDP",
     "BobyqaCascade",
     "BobyqaSimple",
+    "ContinuousVito",
     "Fit",
     "Initializer",
     "LeastSquares",
@@ -93,6 +94,7 @@ _HOMES = {
     "Policy": "mdp",
     "Initializer": "initialization",
     "Vito": "agent",
+    "ContinuousVito": "agent",
     "NelderMead": "reference",
     "BobyqaCascade": "reference",
     "BobyqaSimple": "reference",

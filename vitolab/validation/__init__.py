@@ -4,7 +4,7 @@ A part is one fold: everything that was personalised for one patient with one se
 that a run already holds are skipped, so the same call goes on where an earlier one was stopped.
 """
 
-from vitolab.validation.folds import initial_errors, leave_one_out, policy_arrays
+from vitolab.validation.folds import AGENTS, initial_errors, leave_one_out, policy_arrays
 from vitolab.validation.grids import grid
 from vitolab.validation.parts import EPISODE, PartStore, budget, child_seed, walks_for
 from vitolab.validation.references import (
@@ -16,6 +16,7 @@ from vitolab.validation.references import (
 )
 
 __all__ = [
+    "AGENTS",
     "EPISODE",
     "FOR_ANY_PROBLEM",
     "REFERENCES",

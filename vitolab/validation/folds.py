@@ -10,14 +10,15 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from vitolab.agent import Vito
+from vitolab.agent import ContinuousVito, Vito
 from vitolab.files import digest, stream
 from vitolab.initialization import Initializer
 from vitolab.problem import Patient, Problem
 from vitolab.reference import StartOnly
 from vitolab.tables import fit_row, joined_traces, table, trace_columns
-from vitolab.trajectories import Trajectories
+from vitolab.trajectories import Personalizer, Trajectories
 from vitolab.validation.parts import (
+    EPISODE,
     Part,
     PartStore,
     allowed,
@@ -30,13 +31,21 @@ from vitolab.validation.parts import (
 )
 
 
+#: Agents of `leave_one_out` by how they learn: those of one row act after one learning.
+_LEARNING = (("vito", "vito-deterministic"), ("vito-hindsight",), ("vito-continuous",))
+AGENTS = tuple(name for together in _LEARNING for name in together)
+
+
 def leave_one_out(
     run: PartStore,
     problems: Mapping[str, Problem],
     patients: Sequence[Patient],
     *,
-    n_states: Mapping[str, Sequence[int]],
     n_samples: Mapping[str, Sequence[int]],
+    n_states: Mapping[str, Sequence[int]] | None = None,
+    methods: Sequence[str] = ("vito", "vito-deterministic"),
+    n_replays: int = 5,
+    episode: int = EPISODE,
     n_repeats: int = 1,
     max_runs: int | None = None,
     seed: int = 0,
@@ -45,19 +54,28 @@ def leave_one_out(
 ) -> None:
     """Personalise each patient by agents that learned from all others.
 
-    States, transitions and start candidates of a fold are learned without the held-out patient.
-    Each learning acts twice: as ``vito`` (stochastic policy) and ``vito-deterministic``.
+    Whatever an agent learns in a fold is learned without the held-out patient. One learning acts
+    twice: as ``vito`` (stochastic policy) and ``vito-deterministic``.
 
     Parameters
     ----------
     run : PartStore
-        Receives one part per setup, size, repeat and patient.
+        Receives one part per setup, way of learning, size, repeat and patient.
     problems : mapping of setup name to Problem
     patients : sequence of Patient
-    n_states, n_samples : mapping of setup name to sequence of int
-        Numbers of states, and of training transitions per patient, to go through. Where fewer
-        distinct misfits were observed than states asked for, the smaller number is used and
-        recorded in ``n_states_used``.
+    n_samples : mapping of setup name to sequence of int
+        Training transitions per patient to go through.
+    n_states : mapping of setup name to sequence of int, optional
+        Numbers of states to go through, for all agents but ``vito-continuous``, which has none.
+        Where fewer distinct misfits were observed than states asked for, the smaller number is
+        used and recorded in ``n_states_used``.
+    methods : sequence of str
+        Names in `AGENTS`. The results of one do not depend on the others.
+    n_replays : int
+        Of each walk, for ``vito-hindsight``.
+    episode : int
+        Transitions per episode of the training walks: 1 gives walks of one step from random
+        starts.
     n_repeats : int
         Repeats with fresh training walks.
     max_runs : int, optional
@@ -67,20 +85,43 @@ def leave_one_out(
         Folds at the same time.
     cache : Path, optional
         Folder of the walk cache.
+
+    Raises
+    ------
+    ValueError
+        If a method is unknown, none is named, or one needs numbers of states and there are none.
     """
-    _folds(
-        run,
-        problems,
-        patients,
-        kind=("fold", *given(max_runs)),
-        act=partial(_fold, max_runs=max_runs),
-        n_states=n_states,
-        n_samples=n_samples,
-        n_repeats=n_repeats,
-        seed=seed,
-        n_jobs=n_jobs,
-        cache=cache,
-    )
+    unknown = [name for name in methods if name not in AGENTS]
+    if unknown or not methods:
+        raise ValueError(f"methods are {list(methods)}, expected some of {', '.join(AGENTS)}")
+    for together in _LEARNING:
+        acting = tuple(name for name in together if name in methods)
+        if not acting:
+            continue
+        continuous = acting == ("vito-continuous",)
+        if not continuous and n_states is None:
+            raise ValueError(f"{acting[0]}: n_states is missing, expected numbers of states")
+        replays = n_replays if acting == ("vito-hindsight",) else 0
+        _folds(
+            run,
+            problems,
+            patients,
+            kind=(
+                "fold",
+                *given(max_runs),
+                *(() if acting == _LEARNING[0] else acting),
+                *(("replays", replays) if replays else ()),
+                *(() if episode == EPISODE else ("episode", episode)),
+            ),
+            act=partial(_fold, methods=acting, n_replays=replays, max_runs=max_runs),
+            n_states=None if continuous else n_states,
+            n_samples=n_samples,
+            n_repeats=n_repeats,
+            episode=episode,
+            seed=seed,
+            n_jobs=n_jobs,
+            cache=cache,
+        )
 
 
 def initial_errors(
@@ -117,6 +158,7 @@ def initial_errors(
         n_states=n_states,
         n_samples=n_samples,
         n_repeats=n_repeats,
+        episode=EPISODE,
         seed=seed,
         n_jobs=n_jobs,
         cache=cache,
@@ -130,20 +172,22 @@ def _folds(
     *,
     kind: tuple[Any, ...],
     act: Callable[..., Part],
-    n_states: Mapping[str, Sequence[int]],
+    n_states: Mapping[str, Sequence[int]] | None,
     n_samples: Mapping[str, Sequence[int]],
     n_repeats: int,
+    episode: int,
     seed: int,
     n_jobs: int,
     cache: Path | None,
 ) -> None:
     """Leave each patient out and act; see `leave_one_out`.
 
-    The keys of the parts begin with ``kind``; ``act`` is called as `_initial_fold` is.
+    Without ``n_states`` the number of states is null. The keys of the parts begin with ``kind``; ``act`` is called as `_initial_fold` is.
     """
     check_patients(patients)
     for setup, problem in problems.items():
         largest = max(n_samples[setup])
+        sizes: Sequence[int | None] = [None] if n_states is None else n_states[setup]
         for repeat in range(n_repeats):
             child = child_seed(seed, "repeat", repeat)
             work = {
@@ -161,7 +205,7 @@ def _folds(
                     patient,
                     samples == largest and repeat == n_repeats - 1,
                 )
-                for states, samples, patient in product(n_states[setup], n_samples[setup], patients)
+                for states, samples, patient in product(sizes, n_samples[setup], patients)
             }
             work_through(
                 run,
@@ -169,7 +213,7 @@ def _folds(
                 work,
                 partial(act, problem=problem, seed=child),
                 n_jobs,
-                walks=partial(walks_for, problem, patients, largest, child, n_jobs, cache),
+                walks=partial(walks_for, problem, patients, largest, child, n_jobs, cache, episode),
             )
 
 
@@ -181,19 +225,28 @@ def _fold(
     *,
     problem: Problem,
     seed: int,
+    methods: Sequence[str],
+    n_replays: int,
     max_runs: int | None,
 ) -> Part:
     """Learn without the patient, then personalise the patient."""
     train = walks.first(key["n_samples"]).without(patient.name)
-    used = allowed(key["n_states"], problem, train)
     runs = budget(problem) if max_runs is None else max_runs
-    vito = Vito.learn(problem, train, used, child_seed(seed, "fold", patient.name))
-    agents = {"vito": vito, "vito-deterministic": vito.acting(deterministic=True)}
+    child = child_seed(seed, "fold", patient.name)
+    agents: dict[str, Personalizer]
+    n_states_used = None
+    if key["n_states"] is None:
+        agents = {"vito-continuous": ContinuousVito.learn(problem, train, child)}
+    else:
+        used = allowed(key["n_states"], problem, train)
+        vito = Vito.learn(problem, train, used, child, n_replays=n_replays)
+        n_states_used = vito.states.n_states
+        agents = {name: vito.acting(deterministic=name == "vito-deterministic") for name in methods}
     rows, traces = [], []
     for method, agent in agents.items():
         fit = agent.personalize(patient, max_runs=runs, seed=seed)
         label = key | {"method": method, "start": None}
-        rows.append(label | {"n_states_used": vito.states.n_states} | fit_row(problem, fit))
+        rows.append(label | {"n_states_used": n_states_used} | fit_row(problem, fit))
         if traced:
             traces.append(trace_columns(problem, fit, label))
     return table(rows), joined_traces(traces)

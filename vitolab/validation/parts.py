@@ -64,15 +64,17 @@ def walks_for(
     seed: int,
     n_jobs: int = 1,
     cache: Path | None = None,
+    episode: int = EPISODE,
 ) -> Trajectories:
     """Explore as many episodes as `n_samples` transitions per patient take.
 
     The walks come in the order of the patients' names, so that what is learned from them does
-    not depend on the order of the patients.
+    not depend on the order of the patients. More of them extend the same sequence, whatever the
+    number of transitions per ``episode``.
     """
-    n_episodes = math.ceil(n_samples / EPISODE)
+    n_episodes = math.ceil(n_samples / episode)
     ordered = sorted(patients, key=lambda patient: patient.name)
-    return explore(problem, ordered, n_episodes, EPISODE, seed, n_jobs, cache)
+    return explore(problem, ordered, n_episodes, episode, seed, n_jobs, cache)
 
 
 def allowed(n_states: int, problem: Problem, walks: Trajectories) -> int:
