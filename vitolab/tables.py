@@ -57,8 +57,8 @@ def trace_columns(problem: Problem, fit: Fit, label: Mapping[str, Any]) -> Trace
     columns |= {f"y:{o.name}": trace.y[:, i] for i, o in enumerate(problem.objectives)}
     columns |= {f"c:{o.name}": trace.misfits[:, i] for i, o in enumerate(problem.objectives)}
     if trace.predicted is not None:
-        names = [f"predicted:{o.name}" for o in problem.objectives]
-        columns |= dict(zip(names, trace.predicted.T, strict=True))
+        predicted = zip(problem.objectives, trace.predicted.T, strict=True)
+        columns |= {f"predicted:{o.name}": misfits for o, misfits in predicted}
     return columns
 
 

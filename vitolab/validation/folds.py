@@ -8,8 +8,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
-
 from vitolab.agent import ContinuousVito, Vito
 from vitolab.files import digest, stream
 from vitolab.initialization import Initializer
@@ -29,7 +27,6 @@ from vitolab.validation.parts import (
     walks_for,
     work_through,
 )
-
 
 #: Agents of `leave_one_out` by how they learn: those of one row act after one learning.
 _LEARNING = (("vito", "vito-deterministic"), ("vito-hindsight",), ("vito-continuous",))
@@ -182,7 +179,8 @@ def _folds(
 ) -> None:
     """Leave each patient out and act; see `leave_one_out`.
 
-    Without ``n_states`` the number of states is null. The keys of the parts begin with ``kind``; ``act`` is called as `_initial_fold` is.
+    Without ``n_states`` the number of states is null. The keys of the parts begin with ``kind``;
+    ``act`` is called as `_initial_fold` is.
     """
     check_patients(patients)
     for setup, problem in problems.items():
@@ -277,34 +275,3 @@ def _initial_fold(
     fit = StartOnly(problem).personalize_from(patient, candidates[:1])[0]
     label = key | {"method": "vito-initial", "start": None}
     return table([label | {"n_states_used": initializer.n_clusters} | fit_row(problem, fit)]), None
-
-
-def policy_arrays(
-    problems: Mapping[str, Problem],
-    patients: Sequence[Patient],
-    *,
-    n_states: Mapping[str, int],
-    n_samples: Mapping[str, int],
-    seed: int = 0,
-    n_jobs: int = 1,
-    cache: Path | None = None,
-) -> dict[str, NDArray[Any]]:
-    """Arrays of the policy learned from all patients, per setup, to be looked at."""
-    arrays: dict[str, NDArray[Any]] = {}
-    child = child_seed(seed, "repeat", 0)
-    for setup, problem in problems.items():
-        samples = n_samples[setup]
-        walks = walks_for(problem, patients, samples, child, n_jobs, cache).first(samples)
-        used = allowed(n_states[setup], problem, walks)
-        vito = Vito.learn(problem, walks, used, child, initialize=False)
-        arrays |= {
-            f"{setup}/centroids": vito.states.centroids,
-            f"{setup}/q": vito.policy.q,
-            f"{setup}/v": vito.policy.v,
-            f"{setup}/residuals": vito.policy.residuals,
-            f"{setup}/visits": vito.mdp.visits,
-            f"{setup}/counts_indptr": vito.mdp.start,
-            f"{setup}/counts_indices": vito.mdp.successor,
-            f"{setup}/counts_data": vito.mdp.counts,
-        }
-    return arrays
