@@ -419,7 +419,7 @@ def test_steps_on_a_local_model_tell_what_they_expected(learned):
     """The agent without states explains itself by predicted against found misfit."""
     problem, patients, _ = learned
     walks = explore(problem, patients, n_episodes=2, n_steps=1)
-    agent = ContinuousVito.learn(problem, walks.without(patients[0].name), patients=patients)
+    agent = ContinuousVito.learn(problem, walks.without(patients[0].name))
     fit = agent.personalize(patients[0], max_runs=30)
     label = dict.fromkeys(("setup", "patient", "method"), "-")
     label |= dict.fromkeys(("n_states", "n_samples", "repeat", "start"))
