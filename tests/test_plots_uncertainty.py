@@ -9,7 +9,6 @@ import pytest
 
 from vitolab import plots
 from vitolab.models.bolus import PRESSURES
-from vitolab.plots import uncertainty
 
 
 @pytest.fixture(scope="module")
@@ -47,15 +46,13 @@ def drawn(figure, path) -> None:
 
 def test_ranges_and_spreads_are_drawn_per_patient(tables, linear_problem, tmp_path):
     rows = tables[0]
-    figure = uncertainty.solution_ranges(rows, {"2p": linear_problem})
+    figure = plots.solution_ranges(rows, {"2p": linear_problem})
     drawn(figure, tmp_path)
     dots = figure.traverse(lambda e: e, [hv.Scatter])
     assert [d.label for d in dots] == ["BOBYQA simple", "least-squares"]
     # three solutions 0, 1, 2 in a and 0, 0.5, 1 in b, domain 10
     assert np.sort(dots[0]["share"]) == pytest.approx([0.1] * 3 + [0.2] * 3)
-    spread = uncertainty.stability_spread(
-        rows[rows["method"] != "posterior"], {"2p": linear_problem}
-    )
+    spread = plots.stability_spread(rows[rows["method"] != "posterior"], {"2p": linear_problem})
     drawn(spread, tmp_path)
     dots = spread.traverse(lambda e: e, [hv.Scatter])
     assert np.sort(dots[0]["share"]) == pytest.approx([0.05] * 3 + [0.1] * 3)
@@ -63,7 +60,7 @@ def test_ranges_and_spreads_are_drawn_per_patient(tables, linear_problem, tmp_pa
 
 
 def test_coverage_curves_are_the_shares_of_patients(tables, linear_problem, tmp_path):
-    figure = uncertainty.coverage_curves(tables[0], {"2p": linear_problem})
+    figure = plots.coverage_curves(tables[0], {"2p": linear_problem})
     drawn(figure, tmp_path)
     joint, a, b = (e for e in figure.traverse(lambda e: e, [hv.Curve]) if type(e) is hv.Curve)
     found = dict(zip(joint["promised"].round(), joint["found"], strict=True))
@@ -76,7 +73,7 @@ def test_coverage_curves_are_the_shares_of_patients(tables, linear_problem, tmp_
 
 def test_marginals_span_the_domain_and_mark_solutions(tables, linear_problem, tmp_path):
     rows, draws = tables
-    figure = uncertainty.posterior_marginals(
+    figure = plots.posterior_marginals(
         draws,
         linear_problem,
         setup="2p",
@@ -98,7 +95,7 @@ def test_forecast_changes_are_differences_to_before(tmp_path):
     for name in PRESSURES:
         rows |= {f"before:{name}": [60.0, 60.0], f"after:{name}": [70.0, 64.0]}
         rows |= {f"model:{name}": [69.0, 70.0], f"model's change:{name}": [71.0, 65.0]}
-    figure = uncertainty.forecast_changes(pd.DataFrame(rows), method="m")
+    figure = plots.forecast_changes(pd.DataFrame(rows), method="m")
     drawn(figure, tmp_path)
     model, change = figure.traverse(lambda e: e, [hv.Scatter])[:2]
     assert model["measured"].tolist() == [10.0, 4.0]

@@ -2,7 +2,7 @@
 
 Studies fill a run part by part, as those of `vitolab.validation` do: `posteriors` (with the sets
 of solutions), `stability`, `forecasts`. Their tables are made by `vitolab.uncertainty.summary`,
-their figures by `vitolab.plots.uncertainty`.
+their figures by `vitolab.plots`.
 """
 
 from vitolab.uncertainty.bolus import Bolus, read_bolus
