@@ -429,6 +429,10 @@ def test_steps_on_a_local_model_tell_what_they_expected(learned):
     assert "it expected a worst misfit of" in told[-1]
     assert f"and found {found:.2f}" in told[-1]
     assert "optimiser" not in " ".join(told)
+    (fit,) = agent.personalize_from(patients[0], problem.default[np.newaxis], max_runs=30)
+    given, *steps = decisions.sentences(trace_table(problem, fit, label), problem, None)
+    assert "expected" not in given, "nothing is expected of a start that was given"
+    assert all("it expected a worst misfit of" in step for step in steps)
 
 
 @pytest.mark.parametrize("mode", ["exact", "table"])
