@@ -72,7 +72,7 @@ def leave_one_out(
         Of each walk, for ``vito-hindsight``.
     episode : int
         Transitions per episode of the training walks: 1 gives walks of one step from random
-        starts.
+        starts, which take two forward runs per transition.
     n_repeats : int
         Repeats with fresh training walks.
     max_runs : int, optional
