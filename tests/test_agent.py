@@ -309,6 +309,18 @@ def test_hindsight_sees_success_where_no_walk_had_any(linear_problem, walks):
     assert into_success[1] > len(walks.x)
 
 
+def test_hindsight_solves_with_fewer_runs(linear_problem, linear_patients, walks):
+    few = walks.first(60)
+    runs = []
+    for n_replays in (0, 10):
+        agents = (
+            (p, Vito.learn(linear_problem, few.without(p.name), 40, 0, n_replays=n_replays))
+            for p in linear_patients
+        )
+        runs.append(np.mean([v.personalize(p, max_runs=100, seed=0).n_runs for p, v in agents]))
+    assert runs[1] < runs[0]
+
+
 def test_replays_extend_one_sequence(linear_problem, walks):
     few, more = (list(replayed(linear_problem, walks, n, seed=4)) for n in (2, 3))
     assert all(np.array_equal(a, b) for a, b in zip(few, more, strict=False))

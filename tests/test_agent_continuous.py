@@ -24,6 +24,14 @@ def walks(linear_problem, linear_patients):
     return explore(linear_problem, linear_patients, n_episodes=10, n_steps=1, seed=0)
 
 
+def banana(x, patient):
+    """Model that is far from linear, and fails in a corner of its domain."""
+    a, b = x.T
+    y = np.column_stack([a, b - a**2 + patient.data["bend"] * a])
+    y[(a > 1.0) & (b > 2.6)] = np.nan
+    return y
+
+
 @pytest.fixture(scope="module")
 def agent(linear_problem, walks):
     return ContinuousVito.learn(linear_problem, walks.without("P0"))
@@ -50,6 +58,34 @@ def test_a_linear_model_is_solved_in_two_runs(
         assert fit.solved
         assert fit.n_runs <= at_most
         assert linear_problem.is_solved(fit.misfits)
+
+
+def test_a_model_that_is_not_linear_and_fails_in_places():
+    problem = Problem(
+        "banana",
+        "1",
+        (
+            Parameter("a", "a", "", -2.0, 2.0, 0.0, 0.01),
+            Parameter("b", "b", "", -1.0, 4.0, 0.0, 0.01),
+        ),
+        (Objective("u", "u", "", 0.02), Objective("w", "w", "", 0.02)),
+        banana,
+    )
+    rng = np.random.default_rng(1)
+    patients = []
+    for i in range(12):
+        blank = Patient(f"B{i}", {}, {"bend": float(rng.uniform(-1, 1))})
+        u, w = banana(rng.uniform([-1.4, -0.5], [1.4, 2.5], (1, 2)), blank)[0]
+        patients.append(replace(blank, measurements={"u": float(u), "w": float(w)}))
+    walks = explore(problem, patients, n_episodes=2, n_steps=1, seed=3)
+    assert np.isnan(walks.y).any()
+    n_runs = []
+    for patient in patients:
+        fit = ContinuousVito.learn(problem, walks.without(patient.name)).personalize(patient)
+        assert fit.solved
+        assert problem.is_solved(fit.misfits)
+        n_runs.append(fit.n_runs)
+    assert np.mean(n_runs) < 12
 
 
 def test_walks_of_a_hundred_steps_teach_too(linear_problem, linear_patients):

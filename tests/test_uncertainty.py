@@ -231,7 +231,7 @@ def test_levels_of_the_truth_are_uniform_in_closed_form(linear_problem, linear_p
 
 
 def test_regions_hold_the_truth_as_often_as_they_promise(linear_problem, linear_patients):
-    patients, truth = simulated_patients(linear_problem, linear_patients, 30, ERROR)
+    patients, truth = simulated_patients(linear_problem, linear_patients, 20, ERROR)
     found = uncertain(linear_problem, patients, truth).personalizations
     level = found[found["method"] == "posterior"].set_index("patient")["level"]
     exact = exact_levels(linear_problem, patients, truth)
@@ -241,9 +241,9 @@ def test_regions_hold_the_truth_as_often_as_they_promise(linear_problem, linear_
     table = coverage_table(found, {"2p": linear_problem})
     joint = table[table["region"] == "all parameters together"].set_index("promised [%]")
     for share in (0.5, 0.9):
-        low, high = (100 * binom.ppf(tail, 30, share) / 30 for tail in (0.0005, 0.9995))
+        low, high = (100 * binom.ppf(tail, 20, share) / 20 for tail in (0.0005, 0.9995))
         assert low <= joint.loc[100 * share, "found [%]"] <= high
-    assert sampling_table(found)["patients"].tolist() == [30]
+    assert sampling_table(found)["patients"].tolist() == [20]
 
 
 def test_coverage_counts_the_regions_that_hold_the_truth(linear_problem):
@@ -261,7 +261,7 @@ def test_coverage_counts_the_regions_that_hold_the_truth(linear_problem):
 
 def test_errors_taken_too_small_are_found_out(linear_problem, linear_patients):
     larger = {name: 3 * value for name, value in ERROR.items()}
-    patients, truth = simulated_patients(linear_problem, linear_patients, 20, larger, seed=2)
+    patients, truth = simulated_patients(linear_problem, linear_patients, 12, larger, seed=2)
     found = uncertain(linear_problem, patients, truth).personalizations
     table = coverage_table(found, {"2p": linear_problem})
     assert not table[table["region"] == "all parameters together"]["as promised"].any()
@@ -383,7 +383,7 @@ def test_same_bits_for_any_number_of_workers_and_after_an_interruption(
         ("least-squares",), {"vito": Learning(vito_learner(20), 100)}, linear_patients[:4]
     )
 
-    def fill(store: Parts, n_jobs: int, patients=linear_patients[:3]) -> pd.DataFrame:
+    def fill(store: Parts, n_jobs: int, patients=linear_patients[:2]) -> pd.DataFrame:
         stability(
             store,
             {"2p": linear_problem},
