@@ -124,7 +124,7 @@ def sentences(trace: pd.DataFrame, problem: Problem, known: Knowledge | None) ->
                 words += f", because {because(known, c[t - 1], action, names)}"
         else:
             words = "chosen by the optimiser" if expected is None else "a step on the local model"
-        if expected is not None:
+        if expected is not None and np.isfinite(expected[t]).all():
             words += _expecting(expected[t], c[t] / tolerance)
         end = ". The model gave no answer." if failed else "."
         if not failed and np.all(np.abs(c[t]) < tolerance):

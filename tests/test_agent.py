@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from vitolab.agent import Vito, n_states_at_most
-from vitolab.agent.vito import _misfits_in_hindsight
+from vitolab.agent.hindsight import replayed
 from vitolab.exploration import explore
 from vitolab.mdp import Policy
 from vitolab.problem import Patient
@@ -241,25 +241,72 @@ def test_no_budget_is_refused(linear_patients, vito):
         vito.personalize(linear_patients[0], max_runs=0)
 
 
-def test_hindsight_counts_each_walk_again_with_a_target_that_it_reached(linear_problem, walks):
-    plain = Vito.learn(linear_problem, walks, n_states=60, seed=0)
-    replayed = Vito.learn(linear_problem, walks, n_states=60, seed=0, n_replays=3)
-    assert np.array_equal(plain.states.centroids, replayed.states.centroids)
-    assert replayed.mdp.counts.sum() == 4 * plain.mdp.counts.sum()
+def oracle_counts(vito, walks, all_misfits):
+    """Count (state, action, successor) one transition at a time."""
+    counts = {}
+    for c in all_misfits:
+        for i in range(len(walks.x)):
+            for t in range(walks.length[i]):
+                pair = c[i, t : t + 2]
+                if walks.action[i, t] < 0 or not np.isfinite(pair).all():
+                    continue
+                s, successor = vito.states.quantize(pair).tolist()
+                key = (s, int(walks.action[i, t]), successor)
+                counts[key] = counts.get(key, 0) + 1
+    return counts
 
-    def successes(vito):
-        return vito.mdp.counts[vito.mdp.successor == 0].sum()
 
-    assert successes(replayed) > 5 * successes(plain) > 0
+def seen(mdp):
+    row = np.repeat(np.arange(len(mdp.start) - 1), np.diff(mdp.start))
+    states, actions = np.divmod(row, mdp.n_actions)
+    keys = zip(states.tolist(), actions.tolist(), mdp.successor.tolist(), strict=True)
+    return dict(zip(keys, mdp.counts.tolist(), strict=True))
 
 
-def test_hindsight_targets_lie_within_half_a_tolerance_of_the_walk(linear_problem, walks):
-    """A run of the walk meets its new target: by the bound, well within all tolerances."""
-    c = _misfits_in_hindsight(linear_problem, walks, np.random.default_rng(0))
-    away = np.abs(c) / linear_problem.tolerance
-    assert (away.max(axis=2).min(axis=1) <= 0.5).all()
-    same = c - linear_problem.misfit(walks.y, c[:, :1] * 0)
-    assert same == pytest.approx(np.broadcast_to(same[:, :1], same.shape))  # one target per walk
+@pytest.fixture(scope="module")
+def failing_walks(walks):
+    """Few walks with failed runs: one in the middle, and one walk of nothing else."""
+    few = walks.first(150)
+    y = few.y.copy()
+    y[0, 7] = np.nan
+    y[3] = np.nan
+    return replace(few, y=y)
+
+
+@pytest.mark.parametrize("n_replays", [0, 3])
+def test_every_transition_counts_once_and_once_per_replay(linear_problem, failing_walks, n_replays):
+    vito = Vito.learn(linear_problem, failing_walks, 30, seed=2, n_replays=n_replays)
+    misfits = [failing_walks.misfits(linear_problem)]
+    misfits += replayed(linear_problem, failing_walks, n_replays, seed=2)
+    assert len(misfits) == 1 + n_replays
+    assert seen(vito.mdp) == oracle_counts(vito, failing_walks, misfits)
+
+
+def test_a_replay_succeeds_at_a_point_of_its_own_walk(linear_problem, failing_walks):
+    """Its target is a point that the walk visited, moved by at most half a tolerance."""
+    psi, chosen = linear_problem.tolerance, []
+    for c in replayed(linear_problem, failing_walks, 20, seed=1):
+        near = (np.abs(c) <= psi / 2 + 1e-12).all(axis=2) & failing_walks.counted
+        alive = failing_walks.counted.any(axis=1)
+        assert near[alive].any(axis=1).all()
+        assert np.isnan(c[~alive]).all()
+        target = failing_walks.y - c
+        z = target[:, :1]
+        np.testing.assert_allclose(target, np.where(np.isfinite(target), z, np.nan), atol=1e-9)
+        chosen.append(z[0, 0])
+    assert len(np.unique(chosen, axis=0)) == 20
+
+
+def test_hindsight_sees_success_where_no_walk_had_any(linear_problem, walks):
+    """Measured far from anything that was reached, yet success is known after replays."""
+    far = replace(walks, z=np.full_like(walks.z, 40.0))
+    plain, hindsight = (Vito.learn(linear_problem, far, 40, seed=0, n_replays=n) for n in (0, 5))
+    assert np.array_equal(plain.states.centroids, hindsight.states.centroids)
+    into_success = [
+        sum(n for key, n in seen(v.mdp).items() if key[2] == 0) for v in (plain, hindsight)
+    ]
+    assert into_success[0] == 0
+    assert into_success[1] > len(walks.x)
 
 
 def test_hindsight_solves_with_fewer_runs(linear_problem, linear_patients, walks):
@@ -272,3 +319,12 @@ def test_hindsight_solves_with_fewer_runs(linear_problem, linear_patients, walks
         )
         runs.append(np.mean([v.personalize(p, max_runs=100, seed=0).n_runs for p, v in agents]))
     assert runs[1] < runs[0]
+
+
+def test_replays_extend_one_sequence(linear_problem, walks):
+    few, more = (list(replayed(linear_problem, walks, n, seed=4)) for n in (2, 3))
+    assert all(np.array_equal(a, b) for a, b in zip(few, more, strict=False))
+    other = next(replayed(linear_problem, walks, 1, seed=5))
+    assert not np.array_equal(few[0], other)
+    with pytest.raises(ValueError, match="n_replays is -1"):
+        Vito.learn(linear_problem, walks, 40, n_replays=-1)

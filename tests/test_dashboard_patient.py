@@ -416,7 +416,7 @@ def test_steps_on_a_local_model_tell_what_they_expected(learned):
     """The agent without states explains itself by predicted against found misfit."""
     problem, patients, _ = learned
     walks = explore(problem, patients, n_episodes=2, n_steps=1)
-    agent = ContinuousVito.learn(problem, walks.without(patients[0].name), patients=patients)
+    agent = ContinuousVito.learn(problem, walks.without(patients[0].name))
     fit = agent.personalize(patients[0], max_runs=30)
     label = dict.fromkeys(("setup", "patient", "method"), "-")
     label |= dict.fromkeys(("n_states", "n_samples", "repeat", "start"))
@@ -426,6 +426,10 @@ def test_steps_on_a_local_model_tell_what_they_expected(learned):
     assert "it expected a worst misfit of" in told[-1]
     assert f"and found {found:.2f}" in told[-1]
     assert "optimiser" not in " ".join(told)
+    (fit,) = agent.personalize_from(patients[0], problem.default[np.newaxis], max_runs=30)
+    given, *steps = decisions.sentences(trace_table(problem, fit, label), problem, None)
+    assert "expected" not in given, "nothing is expected of a start that was given"
+    assert all("it expected a worst misfit of" in step for step in steps)
 
 
 @pytest.mark.parametrize("mode", ["exact", "table"])

@@ -325,7 +325,7 @@ def test_template_of_any_problem_is_accepted(write):
     assert [patient.name for patient in table.patients] == ["example 1", "example 2"]
 
 
-@pytest.mark.parametrize("setup", SETUPS)
+@pytest.mark.parametrize("setup", [*SETUPS, "9p", "12p"])
 def test_template_of_each_setup_is_accepted(write, setup):
     problem = circulation(setup)
     table = read_patients(write(template(problem)), problem)
@@ -335,7 +335,7 @@ def test_template_of_each_setup_is_accepted(write, setup):
 
 
 def test_ranges_name_quantities_of_the_built_in_models_in_their_units():
-    objectives = (*circulation("6p").objectives, *electrophysiology().objectives)
+    objectives = (*circulation("12p").objectives, *electrophysiology().objectives)
     units = {o.name: o.unit for o in objectives} | {"heart_rate": "1/min"}
     assert {name: unit for name, (_, _, unit) in RANGES.items()} == units
 
@@ -357,6 +357,49 @@ def test_independent_cohort_is_accepted_entirely_in_every_setup(write, reference
     table = read_patients(path, circulation(setup))
     assert len(table.patients) == len(cohort) == 120  # also those beyond any plausibility filter
     assert table.patients[7].data["heart_rate"] == cohort["HR_bpm"][7]
+
+
+def test_one_file_serves_every_setup_and_more_measurements_are_asked_for_by_name(write):
+    full = template(circulation("12p"))
+    for setup in (*SETUPS, "9p"):
+        table = read_patients(write(full), circulation(setup))
+        assert list(table.patients[0].measurements) == [
+            o.name for o in circulation(setup).objectives
+        ]
+    path = write(template(circulation("6p")))
+    with pytest.raises(InputError, match=r"row 1: column 'rv_esv \[mL\]' is missing, found 'pat"):
+        read_patients(path, circulation("12p"))
+    wedge = write(full.replace("la_mean [mmHg]", "LA mean [mmHg]"))
+    with pytest.raises(InputError, match=r"'LA mean .*, did you mean 'la_mean \[mmHg\]'\?"):
+        read_patients(wedge, circulation("12p"))
+    lines = full.splitlines()
+    lines[1] = lines[1].rpartition(",")[0] + ","
+    with pytest.raises(InputError, match=r"row 2, column 'la_mean \[mmHg\]': the cell is empty"):
+        read_patients(write("\n".join(lines)), circulation("12p"))
+    table = read_patients(write("\n".join(lines)), circulation("12p"), allow_missing=True)
+    assert table.skipped == [("example 1", "la_mean not measured (row 2)")]
+
+
+def test_pulmonary_measurements_that_cannot_belong_together_are_refused(write):
+    problem = circulation("12p")
+    header, row, _ = template(problem).splitlines()
+    cells = dict(zip(header.split(","), row.split(","), strict=True))
+    cells["pulmonary_mean [mmHg]"] = "40"  # above the systolic pressure
+    path = write("\n".join([header, ",".join(cells.values())]))
+    with pytest.raises(InputError, match="expected pulmonary_mean below pulmonary_systolic"):
+        read_patients(path, problem)
+
+
+def test_the_synthetic_cohort_is_accepted_with_all_its_measurements(write):
+    from vitolab.models.circulation import cohort
+
+    problem, patients = circulation("12p"), cohort().scouting + cohort().evaluation
+    lines = [template(problem).splitlines()[0]]
+    for patient in patients:
+        values = [patient.measurements[o.name] for o in problem.objectives]
+        lines.append(",".join(map(str, [patient.name, patient.data["heart_rate"], *values])))
+    table = read_patients(write("\n".join(lines)), problem)
+    assert [p.name for p in table.patients] == [p.name for p in patients]
 
 
 def test_template_is_plain_csv_with_one_header_and_two_rows():

@@ -435,7 +435,11 @@ def fitted() -> dict[str, Any]:
             f"{source}/aortic_pressure": 80.0 + 40.0 * shape,
         }
     z = dict(
-        zip((o.name for o in circulation.OBJECTIVES), (180, 110, 95, 120, 80, 270), strict=True)
+        zip(
+            (o.name for o in circulation.problem("6p").objectives),
+            (180, 110, 95, 120, 80, 270),
+            strict=True,
+        )
     )
     problems = {setup: circulation.problem(setup) for setup in ("2p", "6p")}
     patients, personalizations = [], []

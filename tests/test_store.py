@@ -248,7 +248,7 @@ def test_the_version_of_the_code_changes_with_what_computes_only(
     assert len(seen) == 4
 
 
-@pytest.mark.parametrize("library", ["numpy", "scipy", "numba", "scikit-learn", "nlopt"])
+@pytest.mark.parametrize("library", ["numpy", "scipy", "numba", "scikit-learn", "nlopt", "emcee"])
 def test_version_changes_with_the_libraries(library: str, monkeypatch: pytest.MonkeyPatch):
     before, versions = code_version(), store.metadata.version
     monkeypatch.setattr(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from vitolab import (
         agent,
         exploration,
+        identifiability,
         initialization,
         mdp,
         models,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         store,
         studies,
         trajectories,
+        uncertainty,
         validation,
     )
     from vitolab.agent import ContinuousVito, Vito
@@ -64,6 +66,7 @@ __all__ = [
     "agent",
     "exploration",
     "explore",
+    "identifiability",
     "initialization",
     "leave_one_out",
     "mdp",
@@ -76,6 +79,7 @@ __all__ = [
     "store",
     "studies",
     "trajectories",
+    "uncertainty",
     "validation",
 ]
 

@@ -121,8 +121,8 @@ def personalize(
     setup: Annotated[
         str | None,
         typer.Option(
-            help="Circulation: 2p, 3p, 5p or 6p [default]; electrophysiology: bem [default] or "
-            "infinite."
+            help="Circulation: 2p, 3p, 5p, 6p [default], 9p or 12p; electrophysiology: bem "
+            "[default] or infinite."
         ),
     ] = None,
     train_on: Annotated[

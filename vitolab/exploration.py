@@ -78,6 +78,7 @@ def explore(
         y=np.concatenate([walk["y"] for walk in walks]),
         action=np.concatenate([walk["action"] for walk in walks]),
         length=np.full(n, n_steps),
+        features=np.array([problem.featured(patient) for patient in patients]),
     )
 
 

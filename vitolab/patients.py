@@ -41,17 +41,27 @@ RANGES: Mapping[str, Range] = MappingProxyType(
         "aortic_systolic": (25.0, 450.0, "mmHg"),
         "aortic_diastolic": (8.0, 250.0, "mmHg"),
         "ejection_time": (20.0, 1000.0, "ms"),
+        "rv_edv": (20.0, 1500.0, "mL"),
+        "rv_esv": (2.0, 1400.0, "mL"),
+        "pulmonary_mean": (2.0, 200.0, "mmHg"),
+        "pulmonary_systolic": (4.0, 250.0, "mmHg"),
+        "pulmonary_diastolic": (0.0, 150.0, "mmHg"),
+        "la_mean": (-5.0, 100.0, "mmHg"),
         "qrs_duration": (30.0, 400.0, "ms"),
         "electrical_axis": (-180.0, 360.0, "°"),
     }
 )
 
-#: Pairs of measurements of which the first must be the smaller one.
+#: Pairs of measurements of which the first must be the smaller one. Not so the diastolic and the
+#: mean pulmonary pressure, which lie within each other's error of measurement.
 RISING = (
     ("lv_esv", "lv_edv"),
     ("aortic_diastolic", "aortic_mean"),
     ("aortic_mean", "aortic_systolic"),
     ("aortic_diastolic", "aortic_systolic"),
+    ("rv_esv", "rv_edv"),
+    ("pulmonary_mean", "pulmonary_systolic"),
+    ("pulmonary_diastolic", "pulmonary_systolic"),
 )
 
 #: What is told of the two example patients of a template.

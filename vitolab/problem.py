@@ -165,6 +165,9 @@ class Problem:
     confirm : callable, optional
         Where ``simulate`` is an approximation: the model that confirms a success, called alike.
         Exploration keeps to ``simulate``; see `evaluate`.
+    features : tuple of str
+        Numbers in a patient's data, such as a heart rate, with which the model's answers change
+        smoothly; an agent may learn how. A patient may lack them.
 
     Raises
     ------
@@ -180,6 +183,7 @@ class Problem:
     multipliers: tuple[int, ...] = (1, 10, 100)
     border: Border = "clip"
     confirm: Simulate | None = None
+    features: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for what in ("parameters", "objectives", "multipliers"):
@@ -292,6 +296,11 @@ class Problem:
                 f"problem {self.name!r}"
             )
         return np.array([float(patient.measurements[o.name]) for o in self.objectives])
+
+    def featured(self, patient: Patient) -> FloatArray:
+        """Features of a patient, shape (n_features,); NaN where the data hold no such number."""
+        found = [patient.data.get(name) for name in self.features]
+        return np.array([v if isinstance(v, (int, float)) else np.nan for v in found], dtype=float)
 
     def misfit(self, y: ArrayLike, z: ArrayLike) -> FloatArray:
         """Misfit c = y - z, angles wrapped to (-180, 180]; shapes broadcast.

@@ -9,7 +9,7 @@ from typing import Any
 from vitolab.catalogue import CIRCULATION
 
 #: Numbers of states that the paper chose for the circulation (section 3.3.2).
-N_STATES = dict(CIRCULATION.n_states)
+N_STATES = {setup: CIRCULATION.n_states[setup] for setup in ("2p", "3p", "5p", "6p")}
 
 
 @dataclass(frozen=True)

@@ -303,7 +303,7 @@ def code_version() -> str:
         if path.suffix in (".py", ".csv", ".json")
         and path.relative_to(root).parts[0].removesuffix(".py") not in _BYSTANDERS
     ]
-    names = ("numpy", "scipy", "numba", "scikit-learn", "nlopt")
+    names = ("numpy", "scipy", "numba", "scikit-learn", "nlopt", "emcee")
     libraries = [metadata.version(name) for name in names]
     return digest(source_version(*paths), libraries)[:12]
 

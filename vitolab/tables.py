@@ -63,10 +63,12 @@ def trace_columns(problem: Problem, fit: Fit, label: Mapping[str, Any]) -> Trace
 
 
 def joined_traces(traces: Sequence[Trace]) -> pd.DataFrame | None:
-    """Traces table of several personalisations of one problem; None if there are none."""
+    """Traces table of several personalisations of one problem; None if there are none.
+
+    Columns of expected misfits are there if one of them has any, and NaN for all others.
+    """
     if not traces:
         return None
-    # only some methods expect misfits
     most = max(traces, key=len)
     joined = {
         name: np.concatenate([t.get(name, np.full(len(t["iteration"]), np.nan)) for t in traces])

@@ -31,6 +31,8 @@ class Trajectories:
         Action between consecutive points; -1 is a jump to a fresh start, or padding.
     length : ndarray of int, shape (n,)
         Number of steps of each walk that count; the rest is padding.
+    features : ndarray, shape (n_patients, n_features), optional
+        What is known of those patients, see `Problem.featured`.
 
     Raises
     ------
@@ -45,6 +47,7 @@ class Trajectories:
     y: FloatArray
     action: IntArray
     length: IntArray
+    features: FloatArray | None = None
 
     def __post_init__(self) -> None:
         n, points = self.x.shape[:2]
@@ -55,6 +58,8 @@ class Trajectories:
             "action": (self.action.shape, (n, points - 1)),
             "length": (self.length.shape, (n,)),
         }
+        if self.features is not None:
+            shapes["features"] = (self.features.shape[:1], (len(self.patients),))
         for name, (found, expected) in shapes.items():
             if found != expected:
                 raise ValueError(f"trajectories: {name} has shape {found}, expected {expected}")
@@ -84,6 +89,7 @@ class Trajectories:
             y=self.y[rows],
             action=self.action[rows],
             length=self.length[rows],
+            features=None if self.features is None else self.features[keep],
         )
 
     def without(self, name: str) -> Trajectories:
@@ -197,8 +203,8 @@ class Trace:
         Action that led to the run; -1 at a start, and for methods without actions.
     state : ndarray of int, shape (n_runs,)
         State found by the run; -1 where it failed, and for methods without states.
-    expected : ndarray, shape (n_runs, n_objectives), or None
-        Misfits that the method expected of the run; None for methods that expect nothing.
+    expected : ndarray, shape (n_runs, n_objectives), optional
+        Misfits that the method expected of a run before it was made; NaN where it expected none.
     """
 
     x: FloatArray

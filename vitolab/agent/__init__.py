@@ -1,4 +1,4 @@
-"""Agents: learn off-line from explored walks, personalise on-line."""
+"""Agents that learn from explored walks: the paper's, and one with continuous actions."""
 
 from vitolab.agent.continuous import ContinuousVito
 from vitolab.agent.vito import Vito, n_states_at_most

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vitolab.agent import storage
+from vitolab.agent.folder import read_agent, write_agent
+from vitolab.agent.hindsight import replayed
 from vitolab.files import stream
 from vitolab.initialization import Initializer
 from vitolab.mdp import MDP, Policy
@@ -18,7 +19,7 @@ from vitolab.problem import FloatArray, IntArray, Patient, Problem
 from vitolab.states import StateSpace, outside
 from vitolab.trajectories import Event, Fit, StopReason, Trace, Trajectories, check_budget
 
-FORMAT, FILE = 1, "vito.json"
+FILE = "vito.json"
 AHEAD = 64  # random numbers that a walk draws at once
 
 
@@ -59,11 +60,11 @@ class Vito:
         *,
         initialize: bool = True,
         squared: bool = False,
-        n_replays: int = 0,
         deterministic: bool = False,
         restart: bool = True,
         discount: float = 0.99,
         epsilon: float = 0.8,
+        n_replays: int = 0,
     ) -> Vito:
         """Learn states, transitions, policy and start candidates from explored walks.
 
@@ -77,21 +78,19 @@ class Vito:
         seed : int
         initialize : bool
             Learn start candidates (Appendix B).
-        n_replays : int
-            How often each walk is counted again as if it had looked for outputs that it came
-            across (hindsight experience replay, Andrychowicz 2017): a transition depends on the
-            model alone, so any target will do. No further forward run is made; states are those
-            of the true misfits. 0 is the paper.
         squared, discount, epsilon
             See `StateSpace.learn`, `MDP.count`, `Policy`.
         deterministic, restart : bool
             How the agent will act.
+        n_replays : int
+            Replays of each walk in hindsight, see `vitolab.agent.hindsight`; the paper has none.
+            The states are those of the walks as they were: a replay adds transitions, no states.
 
         Raises
         ------
         ValueError
-            If no run among the walks succeeded, or there are too few distinct misfits for so many
-            states; see `n_states_at_most`.
+            If no run among the walks succeeded, there are too few distinct misfits for so many
+            states (see `n_states_at_most`), or the number of replays is below zero.
         """
         c = walks.misfits(problem)
         counted = walks.require_runs(problem)
@@ -102,19 +101,17 @@ class Vito:
             stream("states", problem.name, seed),
             squared=squared,
         )
-        rng = stream("hindsight", problem.name, seed)
         kept = walks.transitions
-        labels = []
-        for replay in range(1 + n_replays):
-            if replay:
-                c = _misfits_in_hindsight(problem, walks, rng)
+        before, after = [], []
+        for misfits in (c, *replayed(problem, walks, n_replays, seed)):
             label = np.full(counted.shape, -1)
-            label[counted] = states.quantize(c[counted])
-            labels.append(label)
+            label[counted] = states.quantize(misfits[counted])
+            before.append(label[:, :-1][kept])
+            after.append(label[:, 1:][kept])
         mdp = MDP.count(
-            np.concatenate([label[:, :-1][kept] for label in labels]),
-            np.tile(walks.action[kept], len(labels)),
-            np.concatenate([label[:, 1:][kept] for label in labels]),
+            np.concatenate(before),
+            np.tile(walks.action[kept], len(before)),
+            np.concatenate(after),
             states.n_states,
             problem.n_actions,
             discount,
@@ -304,8 +301,6 @@ class Vito:
             for name, values in self.initializer.to_arrays().items():
                 arrays[f"initializer/{name}"] = values
         description = {
-            "format": FORMAT,
-            "problem": self.problem.describe(),
             "squared": self.states.squared,
             "discount": self.mdp.discount,
             "epsilon": self.policy.epsilon,
@@ -313,7 +308,7 @@ class Vito:
             "restart": self.restart,
             "initializer": self.initializer is not None,
         }
-        storage.save(Path(path), FILE, description, arrays)
+        write_agent(path, FILE, self.problem, description, arrays)
 
     @classmethod
     def load(cls, path: Path, problem: Problem) -> Vito:
@@ -324,7 +319,7 @@ class Vito:
         ValueError
             If the format is unknown or the problem differs.
         """
-        description, arrays = storage.load(Path(path), FILE, FORMAT, problem)
+        description, arrays = read_agent(path, FILE, problem)
         states = StateSpace(arrays["states/centroids"], problem.tolerance, description["squared"])
         initializer = None
         if description["initializer"]:
@@ -354,17 +349,6 @@ class Vito:
             description["deterministic"],
             description["restart"],
         )
-
-
-def _misfits_in_hindsight(
-    problem: Problem, walks: Trajectories, rng: np.random.Generator
-) -> FloatArray:
-    """Misfits of all points to targets that lie within half a tolerance of one on their walk."""
-    counted = walks.counted
-    chance = np.where(counted, rng.random(counted.shape), -1.0)
-    reached = walks.y[np.arange(len(chance)), chance.argmax(axis=1)]
-    target = reached + rng.uniform(-0.5, 0.5, reached.shape) * problem.tolerance
-    return problem.misfit(walks.y, target[:, np.newaxis])
 
 
 def _keys(count: IntArray) -> list[bytes]:

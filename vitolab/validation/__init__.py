@@ -4,14 +4,10 @@ A part is one fold: everything that was personalised for one patient with one se
 that a run already holds are skipped, so the same call goes on where an earlier one was stopped.
 """
 
-from vitolab.validation.folds import (
-    initial_errors,
-    leave_one_out,
-    leave_one_out_continuous,
-    policy_arrays,
-)
+from vitolab.validation.folds import AGENTS, initial_errors, leave_one_out
 from vitolab.validation.grids import grid
 from vitolab.validation.parts import EPISODE, PartStore, budget, child_seed, walks_for
+from vitolab.validation.policies import policy_arrays
 from vitolab.validation.references import (
     FOR_ANY_PROBLEM,
     REFERENCES,
@@ -21,6 +17,7 @@ from vitolab.validation.references import (
 )
 
 __all__ = [
+    "AGENTS",
     "EPISODE",
     "FOR_ANY_PROBLEM",
     "REFERENCES",
@@ -31,7 +28,6 @@ __all__ = [
     "grid",
     "initial_errors",
     "leave_one_out",
-    "leave_one_out_continuous",
     "policy_arrays",
     "reference_runs",
     "reference_starts",

@@ -69,7 +69,8 @@ def walks_for(
     """Explore as many episodes as `n_samples` transitions per patient take.
 
     The walks come in the order of the patients' names, so that what is learned from them does
-    not depend on the order of the patients.
+    not depend on the order of the patients. More of them extend the same sequence, whatever the
+    number of transitions per ``episode``.
     """
     n_episodes = math.ceil(n_samples / episode)
     ordered = sorted(patients, key=lambda patient: patient.name)

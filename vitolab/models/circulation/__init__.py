@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from vitolab.models.circulation.frozen import cohort, measured_curves
-from vitolab.models.circulation.model import (
+from vitolab.models.circulation.model import Numerics, Runs, heart_rate
+from vitolab.models.circulation.setups import (
     OBJECTIVES,
     PARAMETERS,
     SETUPS,
-    Numerics,
-    Runs,
     curves,
-    heart_rate,
     problem,
     run,
 )

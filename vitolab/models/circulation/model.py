@@ -322,4 +322,5 @@ def problem(
         parameters=PARAMETERS[:n],
         objectives=OBJECTIVES[:n],
         simulate=partial(_outputs, setup=setup, numerics=numerics, constants=constants),
+        features=("heart_rate",),
     )

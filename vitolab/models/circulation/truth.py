@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vitolab.models.circulation.model import PARAMETERS
+from vitolab.models.circulation.model import MMHG, PARAMETERS
+from vitolab.models.circulation.setups import FACTORS
 from vitolab.models.frozen import read_checked
 
 CHECKSUM = "10da523375c5a89c4def212b0f3b57e5c66cd053e7408672e946a1dfa2234f91"
@@ -20,14 +21,23 @@ def _rows() -> list[dict[str, str]]:
 
 
 def truth() -> dict[str, dict[str, float]]:
-    """True parameters, by patient and parameter, in the paper's units.
+    """True parameters of all setups, by patient and parameter, in the paper's units.
 
     Raises
     ------
     ValueError
         If the file was changed.
     """
-    return {row["patient"]: {p.name: float(row[p.name]) for p in PARAMETERS} for row in _rows()}
+    found = {}
+    for row in _rows():
+        true = {p.name: float(row[p.name]) for p in PARAMETERS}
+        true |= {name: float(row[f"constant:{name}"]) / FACTORS[name] for name in FACTORS}
+        # the parameter is the total resistance, the constant what follows the root of the artery
+        true["pulmonary_resistance"] += (
+            float(row["constant:pulmonary_characteristic_resistance"]) * MMHG
+        )
+        found[row["patient"]] = true
+    return found
 
 
 def tail_patients() -> list[str]:

@@ -1,0 +1,27 @@
+"""A store of parts in memory, for studies that tests fill."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+
+class Parts:
+    """Keeps parts, and joins their tables as a run would."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, tuple[pd.DataFrame, pd.DataFrame | None]] = {}
+
+    def has_part(self, key: str) -> bool:
+        return key in self.parts
+
+    def write_part(self, key, personalizations, traces=None) -> None:
+        self.parts[key] = personalizations, traces
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        pass
+
+    @property
+    def personalizations(self) -> pd.DataFrame:
+        joined = pd.concat([rows for rows, _ in self.parts.values()])
+        keys = ["setup", "patient", "method", "repeat", "start"]
+        return joined.sort_values(keys, ignore_index=True)

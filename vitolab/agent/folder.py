@@ -1,0 +1,71 @@
+"""An agent as a folder of plain arrays and JSON."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from vitolab.files import read_arrays, write_arrays, write_json
+from vitolab.problem import Problem
+
+FORMAT = 1
+ARRAYS = "arrays.npz"
+
+
+def write_agent(
+    path: Path,
+    name: str,
+    problem: Problem,
+    description: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+) -> None:
+    """Write the folder, whole or not at all; ``name`` is that of its JSON file.
+
+    Raises
+    ------
+    FileExistsError
+        If the path exists.
+    """
+    path = Path(path)
+    if path.exists():
+        raise FileExistsError(f"{path} exists; choose another place for the agent")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        write_arrays(temporary / ARRAYS, arrays)
+        described = {"format": FORMAT, "problem": problem.describe(), **description}
+        write_json(temporary / name, described)
+        temporary.chmod(0o755)
+        temporary.rename(path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def read_agent(
+    path: Path, name: str, problem: Problem
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read description and arrays of an agent that learned this problem.
+
+    Raises
+    ------
+    ValueError
+        If the format is unknown or the problem differs.
+    """
+    path = Path(path)
+    description: dict[str, Any] = json.loads((path / name).read_text(encoding="utf-8"))
+    if description.get("format") != FORMAT:
+        raise ValueError(f"{path}: format is {description.get('format')!r}, expected {FORMAT}")
+    learned, given = description["problem"], json.loads(json.dumps(problem.describe()))
+    for key in given:
+        if learned.get(key) != given[key]:
+            raise ValueError(
+                f"{path}: the agent learned another problem: {key} is "
+                f"{learned.get(key)}, the problem given has {given[key]}"
+            )
+    return description, read_arrays(path / ARRAYS)

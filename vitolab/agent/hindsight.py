@@ -1,0 +1,61 @@
+"""Explored walks replayed towards what they reached (hindsight experience replay).
+
+Whatever a walk was after, its runs tell what its actions do to the misfit from any target, since
+c = y − z holds for any z. Replayed towards a target near a point that it visited, a walk that
+never came near its patient's measurements passes through success, without one more forward run
+(Andrychowicz et al. 2017; the paper's own outlook).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from vitolab.files import stream
+from vitolab.problem import FloatArray, Problem
+from vitolab.trajectories import Trajectories
+
+
+def replayed(
+    problem: Problem, walks: Trajectories, n_replays: int, seed: int = 0
+) -> Iterator[FloatArray]:
+    """Misfits of all points to one new target per walk, replay by replay.
+
+    A target is one point of the walk, drawn uniformly among those that count and did not fail,
+    moved by up to half a tolerance in every objective. The point is thus a success of its replay.
+    A walk all of whose runs failed has no target: its misfits are NaN.
+
+    Parameters
+    ----------
+    problem : Problem
+    walks : Trajectories
+    n_replays : int
+    seed : int
+        Replay k does not depend on how many there are.
+
+    Yields
+    ------
+    ndarray, shape (n, T + 1, n_objectives)
+        Misfits as `Trajectories.misfits` gives them to the measurements.
+
+    Raises
+    ------
+    ValueError
+        If the number of replays is below zero.
+    """
+    if n_replays < 0:
+        raise ValueError(f"n_replays is {n_replays}, expected at least 0")
+    counted = walks.counted
+    n_points = counted.sum(axis=1)
+    walk = np.arange(len(counted))
+    for replay in range(n_replays):
+        rng = stream("hindsight", problem.name, seed, replay)
+        chance = rng.random(len(counted))
+        shift = rng.uniform(-0.5, 0.5, size=(len(counted), problem.n_objectives))
+        # position of the drawn one among the points that count
+        nth = np.floor(chance * n_points).astype(np.int64)
+        point = np.argmax(counted & (np.cumsum(counted, axis=1) == nth[:, np.newaxis] + 1), axis=1)
+        z = walks.y[walk, point] + shift * problem.tolerance
+        z[n_points == 0] = np.nan
+        yield problem.misfit(walks.y, z[:, np.newaxis])

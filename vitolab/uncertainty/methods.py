@@ -1,0 +1,163 @@
+"""Which methods a study of uncertainty runs: optimisers by name, and agents that learn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from vitolab.agent import Vito
+from vitolab.exploration import explore
+from vitolab.problem import Patient, Problem
+from vitolab.trajectories import Personalizer, Trajectories
+from vitolab.validation import EPISODE, REFERENCES, child_seed
+from vitolab.validation.parts import Part, PartStore, allowed, work_through
+
+#: Learns from walks: ``learner(problem, walks, seed=...)``.
+Learner = Callable[..., Personalizer]
+
+
+@dataclass(frozen=True)
+class Learning:
+    """An agent, and what it learns from.
+
+    Attributes
+    ----------
+    learner : callable
+        ``learner(problem, walks, seed=...)``, such as `vito_learner` or ``ContinuousVito.learn``.
+    n_samples : int
+        Transitions per training patient.
+    n_steps : int
+        Steps of each explored walk.
+    """
+
+    learner: Learner
+    n_samples: int
+    n_steps: int = EPISODE
+
+
+#: Walks by their number of steps.
+Walks = Mapping[int, Trajectories]
+
+
+@dataclass(frozen=True)
+class Methods:
+    """What personalises in a study.
+
+    Attributes
+    ----------
+    references : sequence of str
+        Names in `vitolab.validation.REFERENCES`.
+    learners : mapping of str to Learning
+        By method name.
+    training : sequence of Patient
+        Who is explored; the patient at hand is always left out. Explored walks do not depend on
+        measurements.
+
+    Raises
+    ------
+    ValueError
+        If there is no method, a name is not known or used twice, or nobody is left to learn from.
+    """
+
+    references: Sequence[str] = ()
+    learners: Mapping[str, Learning] = field(default_factory=dict)
+    training: Sequence[Patient] = ()
+
+    def __post_init__(self) -> None:
+        if not self.references and not self.learners:
+            raise ValueError("methods: there is none, expected a reference or a learner")
+        for name in self.references:
+            if name not in REFERENCES:
+                raise ValueError(f"method is {name!r}, expected one of {', '.join(REFERENCES)}")
+            if name in self.learners:
+                raise ValueError(f"method {name!r} occurs twice, expected once")
+        if self.learners and len(self.training) < 2:
+            raise ValueError(
+                f"{len(self.training)} training patients, expected at least 2 to leave one out"
+            )
+
+    def n_samples(self, method: str) -> int | None:
+        """Transitions per training patient that a method learns from; None if it does not."""
+        return self.learners[method].n_samples if method in self.learners else None
+
+    def label(
+        self,
+        setup: str,
+        patient: Patient,
+        method: str,
+        seed: int,
+        *,
+        repeat: int | None = None,
+        start: int | None = None,
+    ) -> dict[str, Any]:
+        """Keys of a row of the personalizations table."""
+        return {
+            "setup": setup,
+            "patient": patient.name,
+            "method": method,
+            "n_states": None,
+            "n_samples": self.n_samples(method),
+            "repeat": repeat,
+            "start": start,
+            "seed": seed,
+            "n_states_used": None,
+        }
+
+    def work_through(
+        self,
+        run: PartStore,
+        stage: str,
+        problem: Problem,
+        work: Mapping[str, tuple[Any, ...]],
+        fold: Callable[..., Part],
+        seed: int,
+        n_jobs: int,
+        cache: Path | None,
+    ) -> None:
+        """Compute the parts that the run lacks: ``fold(walks, *work[key])``."""
+        walks: dict[int, Trajectories] = {}
+        if self.learners and not all(run.has_part(key) for key in work):
+            run.progress(f"{stage}: exploring", 0, len(work))
+            walks = self._explore(problem, seed, n_jobs, cache)
+        # short steps of plain Python between the runs, which threads would take in turns
+        work_through(run, stage, work, partial(fold, walks), n_jobs, prefer="processes")
+
+    def _explore(
+        self, problem: Problem, seed: int, n_jobs: int, cache: Path | None
+    ) -> dict[int, Trajectories]:
+        """Walks of all training patients, as long and as many as the learners ask for."""
+        most: dict[int, int] = {}
+        for learning in self.learners.values():
+            most[learning.n_steps] = max(most.get(learning.n_steps, 0), learning.n_samples)
+        child = child_seed(seed, "repeat", 0)  # the studies', so that walks are shared
+        ordered = sorted(self.training, key=lambda patient: patient.name)
+        return {
+            n_steps: explore(
+                problem, ordered, math.ceil(n_samples / n_steps), n_steps, child, n_jobs, cache
+            )
+            for n_steps, n_samples in most.items()
+        }
+
+    def personalizers(
+        self, problem: Problem, walks: Walks, patient: Patient, seed: int
+    ) -> dict[str, Personalizer]:
+        """By name; learners have learned from everybody but this patient."""
+        found = {name: REFERENCES[name](problem) for name in self.references}
+        fold_seed = child_seed(child_seed(seed, "repeat", 0), "fold", patient.name)
+        for name, learning in self.learners.items():
+            train = walks[learning.n_steps].without(patient.name).first(learning.n_samples)
+            found[name] = learning.learner(problem, train, seed=fold_seed)
+        return found
+
+
+def vito_learner(n_states: int) -> Learner:
+    """Learner of the paper's agent, with fewer states where the walks do not allow so many."""
+    return partial(_vito, n_states=n_states)
+
+
+def _vito(problem: Problem, walks: Trajectories, *, seed: int, n_states: int) -> Vito:
+    return Vito.learn(problem, walks, allowed(n_states, problem, walks), seed)

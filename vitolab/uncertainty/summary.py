@@ -1,0 +1,185 @@
+"""Tables of a study of uncertainty, from the stored tables of its run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+
+import pandas as pd
+
+from vitolab.problem import Problem
+
+POSTERIOR = "posterior"
+
+
+def groups(
+    personalizations: pd.DataFrame, problems: Mapping[str, Problem]
+) -> Iterator[tuple[str, Problem, str, pd.DataFrame]]:
+    """Setup, problem, method and rows, wherever there are rows; methods in alphabetical order."""
+    methods = sorted(str(name) for name in personalizations["method"].unique())
+    for (setup, problem), method in product(problems.items(), methods):
+        chosen = (personalizations["setup"] == setup) & (personalizations["method"] == method)
+        if chosen.any():
+            yield setup, problem, method, personalizations[chosen]
+
+
+def identifiability_table(
+    personalizations: pd.DataFrame, problems: Mapping[str, Problem]
+) -> pd.DataFrame:
+    """Range of the solutions as a share of Ω: per setup, method and parameter, over patients.
+
+    Patients with fewer than two solutions have no range; they are counted in ``patients`` and not
+    in ``with a range``.
+
+    Parameters
+    ----------
+    personalizations : DataFrame
+        With several starts per patient.
+    problems : mapping of setup name to Problem
+    """
+    rows = []
+    found = personalizations[personalizations["method"] != POSTERIOR]
+    for setup, problem, method, own in groups(found, problems):
+        ranges = range_of(own, problem)
+        for p in problem.parameters:
+            share = ranges[p.name]
+            rows.append(
+                {
+                    "setup": setup,
+                    "method": method,
+                    "parameter": p.label,
+                    "patients": len(share),
+                    "with a range": int(share.notna().sum()),
+                    "range / domain, median": share.median(),
+                    "lowest": share.min(),
+                    "highest": share.max(),
+                    "solutions per patient": own["solved"].sum() / len(share),
+                    "starts": own["start"].nunique(),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def stability_table(
+    personalizations: pd.DataFrame, problems: Mapping[str, Problem]
+) -> pd.DataFrame:
+    """Standard deviation of each parameter over perturbed measurements as a share of Ω.
+
+    Per setup and method: success and runs over all personalisations, then per parameter the mean
+    over the patients of the deviation over their solved personalisations, at least two.
+
+    Parameters
+    ----------
+    personalizations : DataFrame
+        Of `vitolab.uncertainty.stability`.
+    problems : mapping of setup name to Problem
+    """
+    rows = []
+    for setup, problem, method, own in groups(personalizations, problems):
+        spread = spread_of(own, problem)
+        row = {
+            "setup": setup,
+            "method": method,
+            "patients": len(spread),
+            "success [%]": 100.0 * own["solved"].mean(),
+            "always solved [%]": 100.0 * own.groupby("patient")["solved"].all().mean(),
+            "runs, all": own["n_runs"].mean(),
+            "spread, all parameters": spread.mean(axis=1).mean(),
+        }
+        rows.append(row | {f"spread: {p.label}": spread[p.name].mean() for p in problem.parameters})
+    return pd.DataFrame(rows)
+
+
+def range_of(own: pd.DataFrame, problem: Problem) -> pd.DataFrame:
+    """Range of the solutions as a share of Ω, patients by parameters; NaN below two."""
+    return _over_patients(own, problem, "range")
+
+
+def spread_of(own: pd.DataFrame, problem: Problem) -> pd.DataFrame:
+    """Deviation of the solutions as a share of Ω, patients by parameters; NaN below two."""
+    return _over_patients(own, problem, "deviation")
+
+
+def _over_patients(own: pd.DataFrame, problem: Problem, what: str) -> pd.DataFrame:
+    """Range or deviation of the solved personalisations of each patient."""
+    names = [f"x:{p.name}" for p in problem.parameters]
+    solved = own[own["solved"]].groupby("patient")[names]
+    value = solved.max() - solved.min() if what == "range" else solved.std()
+    value = value[solved.size() > 1].reindex(sorted(own["patient"].unique()))
+    value.columns = pd.Index([p.name for p in problem.parameters])
+    return value.div(problem.upper - problem.lower, axis=1)
+
+
+def coverage_table(
+    personalizations: pd.DataFrame,
+    problems: Mapping[str, Problem],
+    shares: tuple[float, ...] = (0.5, 0.9),
+) -> pd.DataFrame:
+    """How many patients' true parameters lie in the regions that promise to hold them.
+
+    Parameters
+    ----------
+    personalizations : DataFrame
+        Of `vitolab.uncertainty.posteriors` with the truth known.
+    problems : mapping of setup name to Problem
+    shares : tuple of float
+        Promised shares of the regions.
+
+    Returns
+    -------
+    DataFrame
+        Per setup, region (the joint region of highest density, and the central interval of each
+        parameter) and share: how often the truth lay within, and the range in which the share of
+        so many patients lies with a probability of at least 95 % if the promise is kept.
+    """
+    from scipy.stats import binom
+
+    rows = []
+    found = personalizations[personalizations["method"] == POSTERIOR]
+    found = found[found["level"].notna()]
+    for setup, problem in problems.items():
+        own = found[found["setup"] == setup]
+        if own.empty:
+            continue
+        # how central a parameter's truth lies: the smallest central interval that holds it
+        levels = {"all parameters together": own["level"]}
+        levels |= {p.label: (2.0 * own[f"rank:{p.name}"] - 1.0).abs() for p in problem.parameters}
+        n = len(own)
+        for share in shares:
+            low, high = (binom.ppf(tail, n, share) / n for tail in (0.025, 0.975))
+            for region, level in levels.items():
+                within = float((level < share).mean())
+                rows.append(
+                    {
+                        "setup": setup,
+                        "region": region,
+                        "promised [%]": 100.0 * share,
+                        "found [%]": 100.0 * within,
+                        "expected from [%]": 100.0 * low,
+                        "expected to [%]": 100.0 * high,
+                        "as promised": bool(low <= within <= high),
+                        "patients": n,
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
+def sampling_table(personalizations: pd.DataFrame) -> pd.DataFrame:
+    """How well the posteriors were sampled, over the patients of each setup."""
+    rows = []
+    found = personalizations[personalizations["method"] == POSTERIOR]
+    for setup, own in found.groupby("setup", sort=True):
+        rows.append(
+            {
+                "setup": setup,
+                "patients": len(own),
+                "acceptance, median": own["acceptance"].median(),
+                "autocorrelation, median [steps]": own["autocorrelation"].median(),
+                "longest [steps]": own["autocorrelation"].max(),
+                "independent draws, fewest": own["n_effective"].min(),
+                "runs per patient": own["n_runs"].mean(),
+                "failed runs": int(own["n_failed"].sum()),
+                "best draw within tolerances [%]": 100.0 * own["solved"].mean(),
+            }
+        )
+    return pd.DataFrame(rows)

@@ -1,0 +1,44 @@
+"""The policy learned from all patients, to be looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from vitolab.agent import Vito
+from vitolab.problem import Patient, Problem
+from vitolab.validation.parts import allowed, child_seed, walks_for
+
+
+def policy_arrays(
+    problems: Mapping[str, Problem],
+    patients: Sequence[Patient],
+    *,
+    n_states: Mapping[str, int],
+    n_samples: Mapping[str, int],
+    seed: int = 0,
+    n_jobs: int = 1,
+    cache: Path | None = None,
+) -> dict[str, NDArray[Any]]:
+    """Arrays of the policy learned from all patients, per setup, to be looked at."""
+    arrays: dict[str, NDArray[Any]] = {}
+    child = child_seed(seed, "repeat", 0)
+    for setup, problem in problems.items():
+        samples = n_samples[setup]
+        walks = walks_for(problem, patients, samples, child, n_jobs, cache).first(samples)
+        used = allowed(n_states[setup], problem, walks)
+        vito = Vito.learn(problem, walks, used, child, initialize=False)
+        arrays |= {
+            f"{setup}/centroids": vito.states.centroids,
+            f"{setup}/q": vito.policy.q,
+            f"{setup}/v": vito.policy.v,
+            f"{setup}/residuals": vito.policy.residuals,
+            f"{setup}/visits": vito.mdp.visits,
+            f"{setup}/counts_indptr": vito.mdp.start,
+            f"{setup}/counts_indices": vito.mdp.successor,
+            f"{setup}/counts_data": vito.mdp.counts,
+        }
+    return arrays
