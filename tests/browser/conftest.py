@@ -145,7 +145,7 @@ def serve_store():
 
 @pytest.fixture(scope="session")
 def quick_store(tmp_path_factory) -> Path:
-    """Results of two real studies, reduced, which run beside each other, and a grid that is made."""
+    """Results of two real studies, reduced, and of a grid of starts."""
     root = tmp_path_factory.mktemp("results")
     made.grid(root)
     running = {
