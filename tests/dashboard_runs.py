@@ -171,7 +171,8 @@ def grid(root: Path, *, transitions: bool = True) -> str:
         arrays = {name: a for name, a in arrays.items() if "counts" not in name}
     trace = pd.DataFrame(
         {"iteration": [0, 1], "event": ["start", "step"], "action": [-1, 3], "state": [5, 0]}
-        | {"x:x1": [0.0, 1.0], "x:x2": [0.0, 0.5], "c:t1": [1.0, 0.0], "c:t2": [0.0, 0.0]}
+        | {"x:x1": [0.0, 1.0], "x:x2": [0.0, 0.5], "y:t1": [1.0, 0.0], "y:t2": [0.0, 0.0]}
+        | {"c:t1": [1.0, 0.0], "c:t2": [0.0, 0.0]}
     ).assign(setup="base, free", patient=functions[0].name, method="vito", n_states=20)
     trace = trace.assign(n_samples=100, repeat=0, start=0)
     return store(
