@@ -63,6 +63,17 @@ EP_METHODS = [
 #: The paper's number of states and largest number of forward runs (sections 3.2.2, 3.2.4).
 _EP: Mapping[str, Any] = {"n_states": 120, "max_runs": 100}
 
+#: What the sizes of the comparison of agents share.
+_AGENTS: Mapping[str, Any] = {
+    "n_states": {**N_STATES, "exact": 120, "bem": 120},
+    "agents": ["vito", "vito-hindsight", "vito-continuous"],
+    "n_replays": 5,
+    "episode": 1,
+    "n_repeats": 1,
+}
+#: What a user would take instead of an agent.
+_PEERS = ["nelder-mead", "least-squares", "least-squares-multistart"]
+
 STUDIES = (
     Study(
         name="tour",
@@ -313,6 +324,54 @@ STUDIES = (
             },
         },
         duration={"quick": "a minute", "standard": "15 minutes", "paper": "two days"},
+    ),
+    Study(
+        name="continuous-convergence",
+        notebook="continuous_convergence.ipynb",
+        title="What experience adds: three agents beside least squares",
+        profiles={
+            "quick": {
+                **_AGENTS,
+                "setups": ["2p", "6p"],
+                "lead_fields": [],
+                "n_patients": 12,
+                "n_ep_patients": 0,
+                "n_samples": {"2p": [2, 100], "6p": [2, 100]},
+                "methods": ["least-squares-multistart"],
+                "n_starts": 3,
+            },
+            "standard": {
+                **_AGENTS,
+                "setups": ["2p", "3p", "5p", "6p"],
+                "lead_fields": ["bem"],
+                "n_patients": 48,
+                "n_ep_patients": 75,
+                "n_samples": {
+                    "2p": [10, 100, 1000],
+                    "3p": [10, 100, 1000],
+                    "5p": [2, 10, 100, 1000],
+                    "6p": [2, 10, 100, 1000],
+                    "bem": [2, 10, 100],
+                },
+                "methods": _PEERS,
+                "n_starts": 5,
+            },
+            "paper": {
+                **_AGENTS,
+                "setups": ["2p", "3p", "5p", "6p"],
+                "lead_fields": ["exact", "bem"],
+                "n_patients": 48,
+                "n_ep_patients": 75,
+                "n_samples": {
+                    setup: [2, 10, 100, 1000, 10000]
+                    for setup in ("2p", "3p", "5p", "6p", "exact", "bem")
+                },
+                "n_repeats": 5,
+                "methods": _PEERS,
+                "n_starts": 100,
+            },
+        },
+        duration={"quick": "a minute", "standard": "about an hour", "paper": "days"},
     ),
 )
 

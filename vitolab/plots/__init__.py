@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from vitolab.plots.agents import agent_curves, agent_table
 from vitolab.plots.convergence import (
     convergence_curves,
     learning_panel,
@@ -54,6 +55,8 @@ __all__ = [
     "METHOD_COLORS",
     "action_choice",
     "activation_view",
+    "agent_curves",
+    "agent_table",
     "bullseye",
     "candidates",
     "convergence_curves",
