@@ -22,8 +22,7 @@ from vitolab.plots.style import (
     style,
 )
 from vitolab.problem import Parameter, Problem
-from vitolab.uncertainty.forecast import FORECASTS
-from vitolab.uncertainty.summary import POSTERIOR, groups, range_of, spread_of
+from vitolab.uncertainty.summary import FORECASTS, POSTERIOR, groups, range_of, spread_of
 
 SOLUTION_COLOR = "#D55E00"
 

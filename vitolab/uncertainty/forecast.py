@@ -29,11 +29,11 @@ from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.tables import fit_row, table
 from vitolab.uncertainty.bolus import Bolus
 from vitolab.uncertainty.methods import Methods, Walks
+from vitolab.uncertainty.summary import FORECASTS
 from vitolab.validation.parts import Part, PartStore, budget, child_seed
 
 N_GRID = 41
 N_ROUNDS = 3  # 800 mL / 40 / 20 / 20: to 0.05 mL
-FORECASTS = ("model", "model's change")
 NAIVE = "no change"
 
 

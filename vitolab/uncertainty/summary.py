@@ -10,6 +10,8 @@ import pandas as pd
 from vitolab.problem import Problem
 
 POSTERIOR = "posterior"
+#: What `vitolab.uncertainty.forecasts` reads from a model.
+FORECASTS = ("model", "model's change")
 
 
 def groups(
