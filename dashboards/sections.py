@@ -181,6 +181,12 @@ def _patients(stored: Stored, repeat: int) -> Part:
     )
 
 
+def _agents(stored: Stored, repeat: int) -> Part:
+    rows = stored.personalizations
+    table = plots.agent_table(rows)
+    return Part(words.agents(table), plots.agent_curves(rows), (("All numbers", table),))
+
+
 _METHODS = Section("methods", "Methods", _methods)
 _PATIENTS = Section("patients", "Patients", _patients)
 _SCOUTING = (
@@ -200,6 +206,7 @@ _GRID = (
     Section("numbers", "Numbers", grids.numbers),
 )
 SECTIONS: Mapping[str, tuple[Section, ...]] = {
+    "continuous-convergence": (Section("curves", "Curves", _agents), _PATIENTS),
     "rosenbrock-grid": _GRID,
     "wbc-scouting": _SCOUTING,
     "ep-scouting": _SCOUTING,

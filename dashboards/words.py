@@ -63,6 +63,20 @@ def sweep(
     return "\n".join(told)
 
 
+def agents(table: pd.DataFrame) -> str:
+    """What each method reaches with most training, setup by setup; of `plots.agent_table`."""
+    told = []
+    for setup, own in table.groupby("setup", sort=False, observed=True):
+        last = own.drop_duplicates("method", keep="last")
+        methods = (
+            f"{plots.method_label(row['method'])} {row['success of the solvable [%]']:.0f} % in "
+            f"{row['runs, solved']:.1f} runs"
+            for row in last.to_dict("records")
+        )
+        told.append(f"{setup}, solvable patients with most training: {'; '.join(methods)}.")
+    return "\n".join(told).replace("in nan runs", "in no run")
+
+
 def drawing(personalizations: pd.DataFrame) -> str:
     """Whether the stochastic policy pays."""
     told = []

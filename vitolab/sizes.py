@@ -333,10 +333,10 @@ STUDIES = (
             "quick": {
                 **_AGENTS,
                 "setups": ["2p", "6p"],
-                "lead_fields": [],
+                "lead_fields": ["bem"],
                 "n_patients": 12,
-                "n_ep_patients": 0,
-                "n_samples": {"2p": [2, 100], "6p": [2, 100]},
+                "n_ep_patients": 6,
+                "n_samples": {"2p": [2, 100], "6p": [2, 100], "bem": [2, 30]},
                 "methods": ["least-squares-multistart"],
                 "n_starts": 3,
             },

@@ -22,6 +22,11 @@ from vitolab.plots.summary import order_of, over_repeats, summarize
 
 #: Of which the lines of reference methods are drawn.
 REFERENCES = ("nelder-mead", "bobyqa-cascade-stable", "least-squares-multistart")
+_AGENTS = {
+    "vito": "vito: the paper's agent",
+    "vito-hindsight": "vito, with hindsight",
+    "vito-continuous": "vito, continuous actions",
+}
 _MEASURES = (
     ("success", "patients solved [%]"),
     ("runs_all", "mean forward runs, all patients"),
@@ -53,31 +58,39 @@ def agent_curves(
     learned = personalizations[personalizations["n_samples"].notna()]
     curves = summarize(learned, ["setup", "method", "n_samples", "repeat"])
     known = [name for name in METHOD_COLORS if name in set(learned["method"])]
-    means = summarize(personalizations, ["setup", "method"]).set_index(["setup", "method"])
+    means = summarize(personalizations, ["setup", "method"])
+    levels = {(row["setup"], row["method"]): row for row in means.to_dict("records")}
     setups = order_of(learned["setup"].tolist())
     size = (3.0, 2.3)
     panels: list[Any] = []
     for measure, label in _MEASURES:
         success = measure == "success"
         for position, setup in enumerate(setups):
-            items: list[Any] = []
+            sizes = sorted(curves.loc[curves["setup"] == setup, "n_samples"].unique())
+            ends = np.array([sizes[0], sizes[-1]], dtype=float)
+            shown, items = [], []
             for name in references:
-                if (setup, name) in means.index:
-                    level = hv.HLine(float(means.loc[(setup, name), measure]), label=name)
+                if (setup, name) in levels:
+                    level = float(levels[setup, name][measure])
+                    line = hv.Curve((ends, [level, level]), "n_samples", "value", label=_name(name))
+                    shown.append(level)
                     items.append(
-                        style(level, color=METHOD_COLORS[name], line_width=1.5, line_dash="dashed")
+                        style(line, color=METHOD_COLORS[name], line_width=1.6, line_dash="dashed")
                     )
             for rank, name in enumerate(known):
                 own = curves[(curves["setup"] == setup) & (curves["method"] == name)]
                 own = over_repeats(own, ["setup", "n_samples"], measure)
+                shown += own["mean"].tolist()
                 items += series(
                     own,
                     "n_samples",
-                    label=method_label(name),
+                    label=_name(name),
                     color=METHOD_COLORS[name],
                     dash="solid",
                     marker=MARKERS[rank % len(MARKERS)],
                 )
+            if not np.isfinite(shown).any():  # axes alone, which need something to span
+                items = [style(hv.Curve((ends, [0.5, 0.5]), "n_samples", "value"), alpha=0.0)]
             panels.append(
                 panel(
                     hv.Overlay(items),
@@ -87,14 +100,34 @@ def agent_curves(
                     size=size,
                     legend="right" if success and position == len(setups) - 1 else None,
                     logx=True,
-                    logy=not success,
-                    padding=0.06,
-                    **({"ylim": (-3.0, 103.0)} if success else {}),
+                    xlim=(ends[0] / 1.3, ends[1] * 1.3),
+                    xticks=[(float(size), f"{size:,}") for size in sizes],
+                    **({"ylim": (-3.0, 103.0)} if success else _logarithmic(shown)),
                 )
             )
     n = personalizations["patient"].nunique()
-    title = f"{n} {patients}, leave-one-out; dashed: {', '.join(map(method_label, references))}"
+    title = f"{n} {patients}, leave-one-out; dashed: no training"
     return layout(panels, columns=len(setups), title=title, size=size)
+
+
+def _name(method: str) -> str:
+    """Name of a method in a legend: agents are told what they are."""
+    return _AGENTS.get(method, method_label(method))
+
+
+def _logarithmic(values: list[float]) -> dict[str, Any]:
+    """Options of a logarithmic axis for these values, with ticks that can be read."""
+    known = np.array([value for value in values if np.isfinite(value)])
+    if not known.size:
+        return {"ylim": (0.0, 1.0)}
+    low, high = known.min() / 1.2, known.max() * 1.2
+    ticks = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0]
+    ticks = [tick for tick in ticks if low <= tick <= high]
+    return {
+        "logy": True,
+        "ylim": (float(low), float(high)),
+        "yticks": [(tick, f"{tick:g}") for tick in ticks],
+    }
 
 
 def agent_table(

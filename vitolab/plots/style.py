@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -156,8 +157,17 @@ def panel(
         if legend == "bottom":  # HoloViews' own place for it is upon the axis label
             where = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.55 / height)}
             for_matplotlib |= {"legend_position": "inner", "legend_opts": where | {"ncol": 2}}
+    named = [axis for axis in "xy" if options.get(f"log{axis}") and f"{axis}ticks" in options]
+    if named:
+        for_matplotlib["hooks"] = [partial(_named_ticks_alone, named)]
     options |= {"title": title, "xlabel": xlabel, "ylabel": ylabel}
     return style(element, bokeh=for_bokeh, matplotlib=for_matplotlib, **options)
+
+
+def _named_ticks_alone(axes: Sequence[str], plot: Any, _element: Any) -> None:
+    """Label no ticks of logarithmic axes but those that have names (Matplotlib)."""
+    for axis in axes:
+        getattr(plot.handles["axis"], f"{axis}axis").set_minor_formatter("")
 
 
 def layout(
