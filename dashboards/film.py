@@ -144,15 +144,15 @@ def film(stored: Stored, setup: str, patient: str, method: str, key: Key) -> Fil
         known = stored.source.made(
             stored.id, f"{setup}/knowledge", lambda _: knowledge(_arrays(stored), setup, problem)
         )
-    told = sentences(trace, problem, known)
-    if not traced:
-        told = ["The result; the runs that led to it are not stored."]
-    runs_again, note = _model(problem, person)
     columns = [f"x:{p.name}" for p in problem.parameters]
     columns += [f"{prefix}:{o.name}" for prefix in "yc" for o in problem.objectives]
     missing = [name for name in columns if name not in trace]
     if missing:
         raise ValueError(f"the forward runs of {patient} have no column {missing[0]!r}")
+    told = sentences(trace, problem, known)
+    if not traced:
+        told = ["The result; the runs that led to it are not stored."]
+    runs_again, note = _model(problem, person)
     x, y, c = (
         trace[[f"{prefix}:{item.name}" for item in named]].to_numpy(float)
         for prefix, named in (

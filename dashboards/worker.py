@@ -81,19 +81,20 @@ class Worker:
         self.drop(key)
         self._jobs[key] = _Job(_pool(long).submit(function, *args), done, failed)
 
-    def later(self, function: Callable[[], None], key: str) -> None:
+    def later(self, function: Callable[[], None], key: str, failed: Failed | None = None) -> None:
         """Call a function when `poll` is called next: the event loop has its turn before.
 
         Parameters
         ----------
         function : callable
         key : str
+        failed : callable, optional
             As of `submit`.
         """
         self.drop(key)
         none: Future[None] = Future()
         none.set_result(None)
-        self._jobs[key] = _Job(none, lambda _: function(), None)
+        self._jobs[key] = _Job(none, lambda _: function(), failed)
 
     def drop(self, *keys: str) -> None:
         """Throw the work of some keys away; what has begun ends unseen."""

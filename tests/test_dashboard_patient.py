@@ -436,3 +436,38 @@ def test_steps_on_a_local_model_tell_what_they_expected(learned):
 def test_an_unchanged_model_is_known_again(mode):
     problem = electrophysiology.problem("bem", mode)
     assert answers.current(problem).version == problem.version
+
+
+def test_a_page_that_was_left_while_it_loaded_is_whole_on_return(store):
+    """Run, table and sentences are there; a run of another address is taken up."""
+    found = source.Source(store)
+    found.refresh()
+    chosen, working = selection.Selection(page="patient", method="nelder-mead"), worker.Worker()
+    view = page.PatientView(chosen, found, working)
+    view.panel()
+    chosen.page = "results"
+    working.wait()
+    chosen.page = "patient"
+    view.refresh()
+    working.wait()
+    assert "Forward run 1 of" in view.count.object
+    assert view.screen.told.object
+    chosen.param.update(page="results", step=2)
+    chosen.page = "patient"
+    view.refresh()
+    working.wait()
+    assert "Forward run 3 of" in view.count.object
+
+
+def test_forward_runs_that_lack_a_column_are_said_to(tmp_path, store, monkeypatch):
+    """A store of somebody else's is told in a sentence."""
+    shutil.copytree(store, tmp_path / "copy")
+    run = next((tmp_path / "copy" / "wbc-convergence").iterdir())
+    traces = pd.read_parquet(run / "traces.parquet")
+    found = source.Source(tmp_path / "copy")
+    found.refresh()
+    stored = fits.load(found, run.name)
+    name = next(name for name in traces if name.startswith("c:"))
+    monkeypatch.setattr(type(stored), "traces", traces.drop(columns=name))
+    with pytest.raises(ValueError, match=f"forward runs of C.* have no column '{name}'"):
+        fits.choose(stored, ("", "", ""), (None,) * 4, None)

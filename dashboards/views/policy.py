@@ -47,6 +47,7 @@ class PolicyView:
         self.dark = pn.config.theme == "dark"
         self.shown: Shown | None = None
         self._seen: Any = None
+        self._told: Any = None  # state and action of what was learned that are told
         self._busy = False
         self.choice = RunChoice(selection, source, STUDIES)
 
@@ -159,9 +160,11 @@ class PolicyView:
             selection.color,
             selection.view,
         )
-        wanted = (stamp([entry]), len(entries), tuple(lost), asked)
+        wanted = (stamp([entry]), len(entries), tuple(lost), asked, bool(selection.runs))
         if wanted == self._seen:
-            self._show_further()  # a function may have been chosen on another page
+            # the page may have been left before, a function been chosen on another
+            self._show_state()
+            self._show_further()
             return
         self._seen = wanted
         self._note(entry, len(entries), lost)
@@ -207,12 +210,11 @@ class PolicyView:
 
     def _fail(self, why: str) -> None:
         """Show why there is no policy."""
-        self.shown, self.content.visible = None, False
+        self.shown, self._told, self.content.visible = None, None, False
         self.message.object = safe.note_html("empty", why)
 
     def _show(self, shown: Shown) -> None:
         """Show what a job made ready; what is told of the states stays with a change of colour."""
-        is_new = self.shown is None or self.shown.known is not shown.known
         self.shown = shown
         self._busy = True
         try:
@@ -226,7 +228,7 @@ class PolicyView:
         self.plane_table.object = shown.table
         self.saver.allow(("csv", "png", "svg"))
         self.content.visible = True
-        self._show_state(again=is_new)
+        self._show_state()
         self._show_further()
 
     def _offer(self, shown: Shown) -> None:
@@ -259,8 +261,8 @@ class PolicyView:
             action = int(known.policy.greedy[state])
         return state, action
 
-    def _show_state(self, again: bool = True) -> None:
-        """Show the actions of the chosen state."""
+    def _show_state(self) -> None:
+        """Show the actions of the chosen state, if they are not shown."""
         if self.shown is None or self.selection.page != "policy":
             return
         state, action = self._at()
@@ -272,8 +274,10 @@ class PolicyView:
         finally:
             self._busy = False
         self.plane.marks = self.shown.marks_at(state, action)
-        if not again:
+        wanted = (id(self.shown.known), state, action)
+        if wanted == self._told:
             return
+        self._told = wanted
         self.worker.submit(
             prepare_state,
             self.shown.known,

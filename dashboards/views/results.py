@@ -114,7 +114,9 @@ class ResultsView:
         if 0 < before < 2 <= len(entries) and not self.selection.view:
             self.selection.view = COMPARE  # which calls this again
             return
-        wanted = (stamp(entries), tuple(lost), self.selection.view, self.selection.repeat)
+        selection = self.selection
+        asked = (selection.view, selection.repeat, bool(selection.runs))
+        wanted = (stamp(entries), tuple(lost), *asked)
         if wanted == self._seen or self.choice.too_soon(self._seen, wanted, PATIENCE):
             return
         self._seen = wanted
