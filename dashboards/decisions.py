@@ -14,7 +14,7 @@ from vitolab.mdp import Policy
 from vitolab.problem import Problem
 from vitolab.states import StateSpace
 
-from .problems import action_names
+from .problems import action_names, signed
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def because(known: Knowledge, c: NDArray[np.float64], action: int, names: list[s
         told += f"; it is {'the only candidate' if candidates == 1 else share}"
     else:
         told += "; this policy would have discarded it"
-    return f"{told}; seen {seen} time{'' if seen == 1 else 's'} in training".replace("-", "−")
+    return signed(f"{told}; seen {seen} time{'' if seen == 1 else 's'} in training")
 
 
 def sentences(trace: pd.DataFrame, problem: Problem, known: Knowledge | None) -> list[str]:

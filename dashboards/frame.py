@@ -166,7 +166,7 @@ class Frame:
         self.notice.object = (
             safe.note_html(
                 "info",
-                f"The address held values that are none and were left out: {', '.join(refused)}.",
+                f"The address held values that make no sense and were left out: {', '.join(refused)}.",
             )
             if refused
             else ""

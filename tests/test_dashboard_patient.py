@@ -30,6 +30,7 @@ decisions = load_dashboards("decisions")
 problems = load_dashboards("problems")
 fits = load_dashboards("fits")
 pictures = load_dashboards("pictures")
+problems = load_dashboards("problems")
 selection = load_dashboards("selection")
 source = load_dashboards("source")
 worker = load_dashboards("worker")
@@ -471,3 +472,8 @@ def test_forward_runs_that_lack_a_column_are_said_to(tmp_path, store, monkeypatc
     monkeypatch.setattr(type(stored), "traces", traces.drop(columns=name))
     with pytest.raises(ValueError, match=f"forward runs of C.* have no column '{name}'"):
         fits.choose(stored, ("", "", ""), (None,) * 4, None)
+
+
+def test_numbers_get_a_wide_sign_and_words_keep_their_hyphens():
+    told = problems.signed("End-diastolic volume: -4.2 mL, value -1, (-3), 1e-3 cm, 10-20")
+    assert told == "End-diastolic volume: −4.2 mL, value −1, (−3), 1e-3 cm, 10-20"
