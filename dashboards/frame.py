@@ -166,7 +166,8 @@ class Frame:
         self.notice.object = (
             safe.note_html(
                 "info",
-                f"The address held values that make no sense and were left out: {', '.join(refused)}.",
+                "The address held values that make no sense and were left out: "
+                f"{', '.join(refused)}.",
             )
             if refused
             else ""

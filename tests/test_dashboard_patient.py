@@ -463,7 +463,7 @@ def test_a_page_that_was_left_while_it_loaded_is_whole_on_return(store):
 def test_forward_runs_that_lack_a_column_are_said_to(tmp_path, store, monkeypatch):
     """A store of somebody else's is told in a sentence."""
     shutil.copytree(store, tmp_path / "copy")
-    run = next((tmp_path / "copy" / "wbc-convergence").iterdir())
+    run = next((tmp_path / "copy" / "wbc-convergence").glob("2*"))
     traces = pd.read_parquet(run / "traces.parquet")
     found = source.Source(tmp_path / "copy")
     found.refresh()
