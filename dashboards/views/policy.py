@@ -163,7 +163,8 @@ class PolicyView:
         wanted = (stamp([entry]), len(entries), tuple(lost), asked, bool(selection.runs))
         if wanted == self._seen:
             # the page may have been left before, a function been chosen on another
-            self._show_state()
+            if self.shown is not None and self._told != (id(self.shown.known), *self._at()):
+                self._show_state()
             self._show_further()
             return
         self._seen = wanted
