@@ -47,7 +47,6 @@ class PolicyView:
         self.dark = pn.config.theme == "dark"
         self.shown: Shown | None = None
         self._seen: Any = None
-        self._told: Any = None  # state and action of what was learned that are told
         self._busy = False
         self.choice = RunChoice(selection, source, STUDIES)
 
@@ -160,12 +159,9 @@ class PolicyView:
             selection.color,
             selection.view,
         )
-        wanted = (stamp([entry]), len(entries), tuple(lost), asked, bool(selection.runs))
+        wanted = (stamp([entry]), len(entries), tuple(lost), asked)
         if wanted == self._seen:
-            # the page may have been left before, a function been chosen on another
-            if self.shown is not None and self._told != (id(self.shown.known), *self._at()):
-                self._show_state()
-            self._show_further()
+            self._show_further()  # a function may have been chosen on another page
             return
         self._seen = wanted
         self._note(entry, len(entries), lost)
@@ -211,11 +207,12 @@ class PolicyView:
 
     def _fail(self, why: str) -> None:
         """Show why there is no policy."""
-        self.shown, self._told, self.content.visible = None, None, False
+        self.shown, self.content.visible = None, False
         self.message.object = safe.note_html("empty", why)
 
     def _show(self, shown: Shown) -> None:
         """Show what a job made ready; what is told of the states stays with a change of colour."""
+        is_new = self.shown is None or self.shown.known is not shown.known
         self.shown = shown
         self._busy = True
         try:
@@ -229,7 +226,7 @@ class PolicyView:
         self.plane_table.object = shown.table
         self.saver.allow(("csv", "png", "svg"))
         self.content.visible = True
-        self._show_state()
+        self._show_state(again=is_new)
         self._show_further()
 
     def _offer(self, shown: Shown) -> None:
@@ -262,8 +259,8 @@ class PolicyView:
             action = int(known.policy.greedy[state])
         return state, action
 
-    def _show_state(self) -> None:
-        """Show the actions of the chosen state, if they are not shown."""
+    def _show_state(self, again: bool = True) -> None:
+        """Show the actions of the chosen state."""
         if self.shown is None or self.selection.page != "policy":
             return
         state, action = self._at()
@@ -275,10 +272,8 @@ class PolicyView:
         finally:
             self._busy = False
         self.plane.marks = self.shown.marks_at(state, action)
-        wanted = (id(self.shown.known), state, action)
-        if wanted == self._told:
+        if not again:
             return
-        self._told = wanted
         self.worker.submit(
             prepare_state,
             self.shown.known,
