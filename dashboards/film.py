@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from vitolab.problem import Patient, Problem
+from vitolab.store import Run
 from vitolab.tables import KEYS
 from vitolab.trajectories import StopReason
 
@@ -142,7 +143,7 @@ def film(stored: Stored, setup: str, patient: str, method: str, key: Key) -> Fil
     known = None
     if method in DISCRETE:
         known = stored.source.made(
-            stored.id, f"{setup}/knowledge", lambda _: knowledge(_arrays(stored), setup, problem)
+            stored.id, f"{setup}/knowledge", lambda run: knowledge(_arrays(run), setup, problem)
         )
     columns = [f"x:{p.name}" for p in problem.parameters]
     columns += [f"{prefix}:{o.name}" for prefix in "yc" for o in problem.objectives]
@@ -188,10 +189,10 @@ def traces(stored: Stored) -> pd.DataFrame:
         return pd.DataFrame(columns=[*KEYS, "iteration", "event", "action", "state"])
 
 
-def _arrays(stored: Stored) -> Mapping[str, Any]:
+def _arrays(run: Run) -> Mapping[str, Any]:
     """Arrays by name; none where none can be read."""
     try:
-        return stored.arrays
+        return run.arrays
     except ValueError:
         return {}
 

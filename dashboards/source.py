@@ -21,10 +21,11 @@ from vitolab.sizes import STUDIES
 from vitolab.store import OpenRun, Run, list_runs
 
 from .facts import Facts, read_facts
+from .selection import MOST
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,63}")
-#: Runs whose tables are kept in memory.
-KEPT = 6
+#: Runs whose tables are kept in memory: as many as may be compared.
+KEPT = MOST
 TABLES = ("patients", "personalizations", "traces")
 
 Print = tuple[tuple[str, int, int, int], ...]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import re
+import shutil
 import weakref
 import xml.etree.ElementTree as ET
 
@@ -379,6 +380,18 @@ def test_a_section_is_drawn_once(runs):
 
 #: The same section and repeat, as addresses may ask for them.
 ASKED = (("curves", None), ("curves", 0), ("", None), ("nothing", 99))
+
+
+def test_a_section_is_drawn_anew_when_the_files_of_its_run_changed(tmp_path):
+    ids = [made.convergence(tmp_path / f"store {solved}", solved=solved) for solved in (1, 3)]
+    one, three = (tmp_path / f"store {n}" / "wbc-convergence" for n in (1, 3))
+    found = listed(tmp_path / "store 1")
+    before = report.prepare(found, [ids[0]], "curves", None, False)
+    shutil.rmtree(one / ids[0])
+    shutil.copytree(three / ids[1], one / ids[0])
+    after = report.prepare(found, [ids[0]], "curves", None, False)
+    assert "33 % with 100" in before.sentence
+    assert "100 % with 100" in after.sentence
 
 
 def test_a_table_as_csv_holds_all_rows_and_no_formula():
