@@ -102,15 +102,23 @@ class Worker:
             if key in self._jobs:
                 self._jobs.pop(key).future.cancel()
 
-    def poll(self) -> None:
-        """Hand over what is finished; called periodically in the event loop."""
-        for key, job in list(self._jobs.items()):
-            if not job.future.done() or self._jobs.get(key) is not job:
-                continue
-            del self._jobs[key]
-            why = _hand_over(job)
-            if why and job.failed is not None:
-                job.failed(why)
+    def poll(self) -> bool:
+        """Hand over one piece of finished work, the oldest; called often in the event loop.
+
+        Returns
+        -------
+        bool
+            False if there was none.
+        """
+        finished = (key for key, job in self._jobs.items() if job.future.done())
+        key = next(finished, None)
+        if key is None:
+            return False
+        job = self._jobs.pop(key)
+        why = _hand_over(job)
+        if why and job.failed is not None:
+            job.failed(why)
+        return True
 
     def wait(self, timeout: float = 60.0) -> None:
         """Hand over everything, also what follows from it; for use without a server.
@@ -124,8 +132,8 @@ class Worker:
         while self._jobs:
             if time.monotonic() > end:
                 raise TimeoutError(f"work goes on after {timeout:g} s: {', '.join(self._jobs)}")
-            self.poll()
-            time.sleep(0.002)
+            if not self.poll():
+                time.sleep(0.002)
 
     def close(self) -> None:
         """Throw all work away."""

@@ -135,7 +135,7 @@ class PatientView:
         seen = (entry.id, fingerprint(entry.info.path))
         if self._stale or seen != self._seen:
             if seen != self._seen:
-                self._asked = self._listed = None
+                self._asked = self._listed = self._built = None
             self._seen, self._stale = seen, False
             if self._stored is None or self._stored.id != entry.id:
                 self.worker.drop("patient-film")
@@ -192,11 +192,11 @@ class PatientView:
             self._stale = True
             return
         entries, _ = self.choice.entries()
-        if self._stored is None or not entries or entries[0].id != self._stored.id:
+        if self._seen is None or not entries or entries[0].id != self._seen[0]:
             self._stale = True
             self.refresh()
-        else:
-            self._choose()
+        elif self._stored is not None and self._stored.id == self._seen[0]:
+            self._choose()  # else it is being read, and this is done then
 
     def _loaded(self, stored: Stored) -> None:
         """A run was read."""
