@@ -315,6 +315,33 @@ def test_what_is_left_for_later_leaves_the_event_loop_its_turn():
     assert got == [1, 2]
 
 
+def test_finished_work_is_handed_over_piece_by_piece():
+    work, got = worker.Worker(), []
+    for number in range(3):
+        work.later(lambda number=number: got.append(number), f"piece {number}")
+    assert [work.poll() for _ in range(4)] == [True, True, True, False]
+    assert got == [0, 1, 2]
+
+
+def test_a_page_gets_no_more_before_it_has_drawn(tmp_path, monkeypatch):
+    """A browser that never says so is waited for, but not for ever."""
+    pace, frame = load_dashboards("pace"), load_dashboards("frame")
+    work, got = worker.Worker(), []
+    shown = frame.Frame(selection.Selection(), listed(tmp_path), work)
+    monkeypatch.setattr(shown, "_next", float("inf"))
+    for number in range(3):
+        work.later(lambda number=number: got.append(number), f"piece {number}")
+    shown.tick()
+    shown.tick()
+    assert got == [0]
+    shown.pace.drawn = shown.pace.asked  # as the browser answers
+    assert got == [0, 1]
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + pace.PATIENCE + 1)
+    shown.tick()
+    assert got == [0, 1, 2]
+
+
 def test_an_error_becomes_one_sentence(capsys):
     work, got = worker.Worker(), []
 

@@ -225,6 +225,23 @@ def test_another_run_is_shown_from_its_beginning(tmp_path, store):
     assert "Not in this run" not in view.outcome.object
 
 
+def test_a_run_that_was_left_before_it_was_read_does_not_come_back(tmp_path, store):
+    """There and back again at once: the first stays."""
+    shutil.copytree(store, tmp_path / "two")
+    (first,) = (tmp_path / "two" / "wbc-convergence").glob("2*")
+    shutil.copytree(first, first.with_name("20200101T000000Z-earlier"))
+    view, chosen, working = opened(tmp_path / "two", runs=[first.name])
+    chosen.runs = ["20200101T000000Z-earlier"]
+    chosen.runs = [first.name]
+    working.wait()
+    assert view._stored.id == first.name
+    assert view.content.visible
+    chosen.runs = ["20200101T000000Z-earlier"]
+    chosen.patient = "C03"
+    working.wait()
+    assert (view._stored.id, view.patient.value) == ("20200101T000000Z-earlier", "C03")
+
+
 def test_a_step_is_cheap(store):
     """The film does not ask for the fit again."""
     view, chosen, working = opened(store, method="vito")

@@ -188,6 +188,16 @@ def test_a_part_is_chosen_by_the_address_and_by_the_user(runs):
     assert len(plots_of(view.gallery)) == 1
 
 
+def test_results_of_a_run_do_not_stand_under_the_words_of_another(runs):
+    found, ids = runs
+    view, _ = opened(results_page.ResultsView, found, runs=[ids["scouting"]])
+    assert view.sentence.object
+    view.selection.runs = [ids["grid"]]
+    assert view.sentence.object == view.tables.object == ""
+    view.worker.wait(60)
+    assert view.sentence.object
+
+
 def test_what_an_address_asks_in_vain_falls_back(runs):
     found, ids = runs
     view, _ = opened(

@@ -102,11 +102,17 @@ def watched():
 
 @pytest.fixture
 def new_page(browser, watched):
-    """Opens pages: ``new_page(url, width=..., dark=..., wait=...)``."""
+    """Opens pages: ``new_page(url, width=..., dark=..., wait=..., slower=...)``."""
     contexts = []
 
     def open_page(
-        url: str, *, width: int = 1280, height: int = 900, dark: bool = False, wait: bool = True
+        url: str,
+        *,
+        width: int = 1280,
+        height: int = 900,
+        dark: bool = False,
+        wait: bool = True,
+        slower: float = 1.0,
     ):
         context = browser.new_context(
             viewport={"width": width, "height": height},
@@ -118,6 +124,9 @@ def new_page(browser, watched):
         context.set_default_timeout(20_000)
         page = context.new_page()
         watched.watch(page)
+        if slower > 1.0:
+            protocol = context.new_cdp_session(page)
+            protocol.send("Emulation.setCPUThrottlingRate", {"rate": slower})
         page.goto(url, wait_until="commit")
         if wait:
             page.wait_for_selector("main.shown")
