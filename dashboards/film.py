@@ -49,6 +49,8 @@ class Film:
         Row of the personalisation.
     traced : bool
         Whether the runs are stored; if not, the result stands for the only one.
+    lost : str
+        Why stored runs cannot be read; empty if they can, or none are stored.
     x, y, c : ndarray, shape (n_runs, ...)
     restarts : ndarray of bool, shape (n_runs,)
     state : ndarray of int, shape (n_runs,)
@@ -69,6 +71,7 @@ class Film:
     patient: Patient
     outcome: Mapping[Any, Any]
     traced: bool
+    lost: str
     x: Any
     y: Any
     c: Any
@@ -94,7 +97,9 @@ class Film:
     @property
     def notes(self) -> list[str]:
         """What is to be said about the whole."""
-        return [NOT_TRACED] * (not self.traced) + [EXPLAINED] * self.explained
+        not_traced = f"The stored forward runs cannot be read: {self.lost}." if self.lost else ""
+        told = [] if self.traced else [not_traced or NOT_TRACED]
+        return told + [EXPLAINED] * self.explained
 
     def words(self, method: str) -> str:
         """How a personalisation ended, in a sentence."""
@@ -167,6 +172,7 @@ def film(stored: Stored, setup: str, patient: str, method: str, key: Key) -> Fil
         patient=person,
         outcome=outcome.to_dict("records")[0],
         traced=traced,
+        lost="" if traced else traces_lost(stored),
         x=x,
         y=y,
         c=c,
@@ -187,6 +193,17 @@ def traces(stored: Stored) -> pd.DataFrame:
         return stored.traces
     except ValueError:
         return pd.DataFrame(columns=[*KEYS, "iteration", "event", "action", "state"])
+
+
+def traces_lost(stored: Stored) -> str:
+    """Why stored forward runs cannot be read; empty if they can, or none are stored."""
+    if not stored.has_file("traces.parquet"):
+        return ""
+    try:
+        _ = stored.traces
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _arrays(run: Run) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from panel.io.resources import LOCAL_DIST
 from . import safe
 from .address import sync
 from .pace import Pace
-from .selection import Selection
+from .selection import MOST, Selection
 from .source import Source, shared
 from .worker import Worker
 
@@ -170,7 +170,8 @@ class Frame:
 
     def show_notice(self) -> None:
         """Say what of the address was not taken."""
-        refused = self.selection.refused
+        most = {"runs": f"runs (at most {MOST} names)"}
+        refused = [most.get(name, name) for name in self.selection.refused]
         self.notice.object = (
             safe.note_html(
                 "info",

@@ -76,6 +76,14 @@ def test_no_address_breaks_the_state(query):
         assert re.fullmatch(r"[\w., -]{1,600}", value)
 
 
+def test_odd_filters_of_an_address_are_refused():
+    state = selection.Selection()
+    state.read("status=finished&sort=started,up&study=wbc-fit")
+    assert state.refused == ("status", "sort")
+    state.read("status=complete&sort=started,desc")
+    assert state.refused == ()
+
+
 @pytest.mark.parametrize("field", selection.FIELDS)
 @pytest.mark.parametrize(
     "value",
@@ -646,12 +654,25 @@ def test_a_run_whose_table_is_destroyed_is_not_listed_as_whole(tmp_path):
     assert shown["status"] == "⚠ damaged"
 
 
+def test_damage_while_the_page_is_open_is_seen(tmp_path):
+    run = stores.stored_run(tmp_path)
+    found = listed(tmp_path)
+    found.learn_facts([run.name])
+    assert not found.entries[0].facts.damaged
+    (run / "personalizations.parquet").unlink()
+    found.refresh(older_than=0)
+    assert found.entries[0].facts is None
+    found.learn_facts([run.name])
+    assert found.entries[0].facts.damaged
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"prefix": "../x"}, "--prefix is '../x'"),
         ({"prefix": "<b>"}, "--prefix is '<b>'"),
         ({"origins": ("*",)}, "--origin is '\\*'"),
+        ({"origins": ("http://lab.example",)}, "--origin is 'http://lab.example'"),
         ({"address": "::1"}, "--address is ::1"),
         ({"address": "300.1.1.1"}, "--address 300.1.1.1: .*, expected an own one"),
     ],

@@ -162,7 +162,30 @@ def test_a_fit_without_stored_runs_shows_its_result(store, fitted):
     assert not view.player.visible
     assert len(view.screen.misfits.source.data["run"]) == 1
     assert f"{fit.x[0]:.5g} mL" in words(view.screen.run_tables.object)
-    assert "(runs not stored)" in " ".join(view.fit.options)
+    assert "(without its runs)" in " ".join(view.fit.options)
+
+
+def test_forward_runs_that_are_lost_are_not_called_unstored(tmp_path, store):
+    """A file that the manifest names and that is gone is damage, and the result is still shown."""
+    shutil.copytree(store, tmp_path / "copy")
+    (run,) = (tmp_path / "copy" / "wbc-convergence").glob("2*")
+    (run / "traces.parquet").unlink()
+    view, *_ = opened(tmp_path / "copy", method="nelder-mead")
+    assert view.content.visible
+    told = words(view.outcome.object)
+    assert "cannot be read" in told
+    assert "traces.parquet: the file is missing" in told
+    assert "not stored" not in told
+
+
+def test_a_run_whose_folder_was_moved_is_said_to_be_gone(tmp_path, store):
+    shutil.copytree(store, tmp_path / "copy")
+    found = source.Source(tmp_path / "copy")
+    found.refresh()
+    (run,) = (tmp_path / "copy" / "wbc-convergence").glob("2*")
+    run.rename(tmp_path / "elsewhere")
+    with pytest.raises(ValueError, match="the folder is gone"):
+        fits.load(found, run.name)
 
 
 def test_the_list_of_all_patients_is_linked(store, fitted):

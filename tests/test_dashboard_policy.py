@@ -193,6 +193,17 @@ def test_colours_and_axes_come_from_the_address(runs):
     assert view.selection.color == "visits"
 
 
+def test_what_a_policy_lacks_is_said(runs):
+    found, ids = runs
+    asked = {"setup": "none", "state": 10**6, "objectives": ["t9", "t1"], "color": "pink"}
+    view, _ = opened(policy_page.PolicyView, found, runs=[ids["grid"]], **asked)
+    told = "setup none, state 1000000, color pink, objective t9"
+    assert f"Not in this policy: {told}" in view.lacks.object
+    view.selection.param.update(setup="", state=None, objectives=[], color="")
+    view.worker.wait(60)
+    assert view.lacks.object == ""
+
+
 def test_what_was_learned_is_put_together_once(tmp_path, monkeypatch):
     """A change of colour, marks, range or axes draws the plane again, and nothing else."""
     learned, drawn = [], []

@@ -65,7 +65,7 @@ class PolicyView:
             label="State", value=0, start=0, end=0, width=110, margin=MARGIN
         )
         self.action = select("Action", 290, options={"the best": BEST})
-        self.message = safe.html("")
+        self.message, self.lacks = safe.html(""), safe.html("")
         self.notes = safe.html("")
         self.plane_title = safe.html("")
         self.plane = Drawing(sizing_mode="stretch_width", height=500, margin=0)
@@ -141,7 +141,12 @@ class PolicyView:
         ]
         self.refresh()
         return pn.Column(
-            self.choice.widget, self.notes, self.message, self.content, sizing_mode="stretch_width"
+            self.choice.widget,
+            self.notes,
+            self.message,
+            self.lacks,
+            self.content,
+            sizing_mode="stretch_width",
         )
 
     def refresh(self) -> None:
@@ -214,7 +219,7 @@ class PolicyView:
         """Show nothing: what is there belongs to another policy."""
         self.shown, self.content.visible = None, False
         self.worker.drop("policy-state")
-        self.state_note.object = self.state_tables.object = ""
+        self.state_note.object = self.state_tables.object = self.lacks.object = ""
         show((), self.state_plot, self.worker, "state")
         self.further.clear()
 
@@ -272,10 +277,29 @@ class PolicyView:
             action = int(known.policy.greedy[state])
         return state, action
 
+    def _lacks(self) -> list[str]:
+        """What the selection asks for and this policy has not."""
+        assert self.shown is not None
+        known, selection = self.shown.known, self.selection
+        has = {
+            "setup": [*self.shown.setups, *(f"{name}, restart" for name in self.shown.setups), ""],
+            "state": [*range(known.states.n_states), None],
+            "action": [*range(known.problem.n_actions), None],
+            "color": [*self.shown.colors, ""],
+        }
+        asked = [(name, getattr(selection, name)) for name in has]
+        objectives = [o.name for o in known.problem.objectives]
+        return [f"{name} {value}" for name, value in asked if value not in has[name]] + [
+            f"objective {name}" for name in selection.objectives if name not in objectives
+        ]
+
     def _show_state(self, again: bool = True) -> None:
         """Show the actions of the chosen state."""
         if self.shown is None:
             return
+        lacks = self._lacks()
+        words = f"Not in this policy: {', '.join(lacks)}. Another stands in its place."
+        self.lacks.object = safe.note_html("info", words) if lacks else ""
         state, action = self._at()
         self._busy = True
         try:

@@ -205,6 +205,9 @@ class ResultsView:
         for entry in (e for e in entries if not e.readable):
             why = entry.info.reason or entry.info.status
             self.legend.object += safe.note_html("error", f"{label_of(entry)}: {why}")
+        if any(entry.profile == "quick" for entry in entries):
+            words = "The quick profile takes few patients: it shows the way, not the numbers."
+            self.legend.object += safe.note_html("info", words)
         going = [e for e in entries if e.info.status in ("running", "interrupted")]
         for entry in going:
             told = entry.info.progress
