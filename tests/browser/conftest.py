@@ -26,8 +26,9 @@ STUDIES = {
     "ep-personalization": {"n_patients": 4, "n_samples": 100, "n_starts": 2},
 }
 _STUDY = """
-import json, pathlib, sys
+import json, os, pathlib, sys
 from vitolab import studies
+os.nice(10)
 name, overrides, results = sys.argv[1:]
 info = studies.run(
     studies.find_study(name),
@@ -152,23 +153,31 @@ def serve_store():
         server.stop()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def running(request, tmp_path_factory):
+    """Studies that run while other tests do, at low priority, if any test asks for them."""
+    root, processes = tmp_path_factory.mktemp("results"), {}
+    if any("quick_store" in item.fixturenames for item in request.session.items):
+        for name, overrides in STUDIES.items():
+            said = (root / f"{name}.txt").open("w")
+            processes[name] = subprocess.Popen(
+                [sys.executable, "-c", _STUDY, name, json.dumps(overrides), str(root)],
+                stdout=said,
+                stderr=said,
+            )
+    yield root, processes
+    for process in processes.values():
+        process.terminate()
+        process.wait()
+
+
 @pytest.fixture(scope="session")
-def quick_store(tmp_path_factory) -> Path:
+def quick_store(running) -> Path:
     """Results of two real studies, reduced, and of a grid of starts."""
-    root = tmp_path_factory.mktemp("results")
+    root, processes = running
+    for name, process in processes.items():
+        assert process.wait() == 0, (root / f"{name}.txt").read_text()
     made.grid(root)
-    running = {
-        name: subprocess.Popen(
-            [sys.executable, "-c", _STUDY, name, json.dumps(overrides), str(root)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for name, overrides in STUDIES.items()
-    }
-    for name, process in running.items():
-        said, _ = process.communicate()
-        assert process.returncode == 0, f"{name}: {said}"
     return root
 
 

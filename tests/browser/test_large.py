@@ -95,7 +95,7 @@ def test_eight_tabs_work_at_once_and_nothing_of_them_stays(tmp_path, new_server,
         f"page=policy&runs={grid}&state=3": "State 3 stands for misfits",
         "page=teach&model=circulation-2p": "1 forward run;",
     }
-    server = new_server(tmp_path, code=SERVE, arguments=("3000",))
+    server = new_server(tmp_path, code=SERVE, arguments=("2000",))
 
     def alive() -> list[int]:
         """Documents and figures that the server holds."""
