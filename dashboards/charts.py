@@ -19,6 +19,7 @@ from panel.io import unlocked
 from vitolab.problem import Objective, Parameter, Problem
 
 from . import safe
+from .problems import signed
 
 #: Decorates what changes figures. Panel queues what it sends; a bare change of a Bokeh model would
 #: overtake the message by which the browser learns of that model.
@@ -177,7 +178,7 @@ class MisfitBars:
         for objective, value, size in zip(self.problem.objectives, c, sizes, strict=True):
             told = f"{value:+.4g} {objective.unit}".strip() + f" = {size:+.2f} tolerances"
             told = told if np.isfinite(value) else "the model did not answer"
-            words.append(safe.plain(f"{objective.label}: {told}".replace("-", "−"), 90))
+            words.append(safe.plain(f"{objective.label}: {signed(told)}", 90))
         self.source.data = {
             "y": np.arange(n) + 0.05,
             "up": np.arange(n) - 0.38,

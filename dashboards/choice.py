@@ -22,7 +22,7 @@ def label_of(entry: Entry) -> str:
     """A run in few words, unlike any other; free text."""
     info = entry.info
     when = safe.plain(info.started[:16].replace("T", " "))
-    size = entry.profile or "own size"
+    size = entry.profile or ("own size" if entry.readable else info.status)
     tail = entry.info.path.name.rpartition("-")[2]
     return f"{safe.plain(info.study, 64)} {when}, {size} ({safe.plain(tail, 24)})"
 

@@ -234,7 +234,9 @@ def _told(groups: Groups) -> str:
         vito = vito[vito["method"] == "vito"]
         if len(vito):
             rate, runs = 100.0 * vito["solved"].mean(), vito["n_runs"].mean()
-            lines.append(f"{label}: Vito solves {rate:.0f} % in {runs:.1f} forward runs")
+            lines.append(
+                f"{label}: Vito solves {rate:.0f} % with {runs:.1f} forward runs on average"
+            )
         else:
             lines.append(f"{label}: no personalisation by Vito")
     return "\n".join(f"{line}, all setups together with the largest size." for line in lines)

@@ -110,11 +110,14 @@ class Controls:
         """Heading of a parameter."""
         p = self.problem.parameters[k]
         self.headings[k].object = safe.fill(
-            "<b>{label}</b> {words}{value} {unit} <span class='faint'>one step is {step}</span>",
+            "<b>{label}</b> {words}{value} {unit} <span class='faint'>from {lower} to {upper}, one "
+            "step is {step}</span>",
             label=p.label,
             words=words,
             value=f"{value:.5g}".replace("-", "−"),
             unit=p.unit,
+            lower=f"{p.lower:g}".replace("-", "−"),
+            upper=f"{p.upper:g}".replace("-", "−"),
             step=f"{p.step:g} {p.unit}".strip(),
         )
 

@@ -14,7 +14,7 @@ from vitolab.mdp import Policy
 from vitolab.problem import Problem
 from vitolab.states import StateSpace
 
-from .problems import action_names
+from .problems import action_names, signed
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def because(known: Knowledge, c: NDArray[np.float64], action: int, names: list[s
     seen = int(known.visits[state, action])
     if q.max() - q.min() <= 1e-6 * abs(float(q.max())):
         return f"in state {state} all actions seem equally good, and one is drawn at random"
-    told = f"in state {state} it is worth {q[action]:.2f}"
+    told = f"in state {state} it is {'worth' if seen else 'taken to be worth'} {q[action]:.2f}"
     equals = int(np.count_nonzero(np.abs(q - q[best]) < 0.005)) - 1
     if q[action] > q[best] - 0.005:
         other = int(order[1]) if best == action else best
@@ -88,7 +88,8 @@ def because(known: Knowledge, c: NDArray[np.float64], action: int, names: list[s
         told += f"; it is {'the only candidate' if candidates == 1 else share}"
     else:
         told += "; this policy would have discarded it"
-    return f"{told}; seen {seen} time{'' if seen == 1 else 's'} in training".replace("-", "−")
+    often = f"seen {seen} time{'' if seen == 1 else 's'}" if seen else "never tried there"
+    return signed(f"{told}; {often} in training")
 
 
 def sentences(trace: pd.DataFrame, problem: Problem, known: Knowledge | None) -> list[str]:

@@ -108,7 +108,9 @@ def prepare(
         )
     name = _setup(setup, setups)
     known = source.made(
-        run_id, f"{name}/learned", lambda run: policy.learned(arrays, run.manifest.problems, name)
+        run_id,
+        f"{name}/learned",
+        lambda run: policy.learned(run.arrays, run.manifest.problems, name),
     )
     axes = _axes(known, objectives)
     colors = tuple(c for c in figures.COLORS if c != "visits" or known.visits is not None)

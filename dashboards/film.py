@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from vitolab.problem import Patient, Problem
+from vitolab.store import Run
 from vitolab.tables import KEYS
 from vitolab.trajectories import StopReason
 
@@ -48,6 +49,8 @@ class Film:
         Row of the personalisation.
     traced : bool
         Whether the runs are stored; if not, the result stands for the only one.
+    lost : str
+        Why stored runs cannot be read; empty if they can, or none are stored.
     x, y, c : ndarray, shape (n_runs, ...)
     restarts : ndarray of bool, shape (n_runs,)
     state : ndarray of int, shape (n_runs,)
@@ -68,6 +71,7 @@ class Film:
     patient: Patient
     outcome: Mapping[Any, Any]
     traced: bool
+    lost: str
     x: Any
     y: Any
     c: Any
@@ -93,7 +97,9 @@ class Film:
     @property
     def notes(self) -> list[str]:
         """What is to be said about the whole."""
-        return [NOT_TRACED] * (not self.traced) + [EXPLAINED] * self.explained
+        not_traced = f"The stored forward runs cannot be read: {self.lost}." if self.lost else ""
+        told = [] if self.traced else [not_traced or NOT_TRACED]
+        return told + [EXPLAINED] * self.explained
 
     def words(self, method: str) -> str:
         """How a personalisation ended, in a sentence."""
@@ -142,17 +148,17 @@ def film(stored: Stored, setup: str, patient: str, method: str, key: Key) -> Fil
     known = None
     if method in DISCRETE:
         known = stored.source.made(
-            stored.id, f"{setup}/knowledge", lambda _: knowledge(_arrays(stored), setup, problem)
+            stored.id, f"{setup}/knowledge", lambda run: knowledge(_arrays(run), setup, problem)
         )
-    told = sentences(trace, problem, known)
-    if not traced:
-        told = ["The result; the runs that led to it are not stored."]
-    runs_again, note = _model(problem, person)
     columns = [f"x:{p.name}" for p in problem.parameters]
     columns += [f"{prefix}:{o.name}" for prefix in "yc" for o in problem.objectives]
     missing = [name for name in columns if name not in trace]
     if missing:
         raise ValueError(f"the forward runs of {patient} have no column {missing[0]!r}")
+    told = sentences(trace, problem, known)
+    if not traced:
+        told = ["The result; the runs that led to it are not stored."]
+    runs_again, note = _model(problem, person)
     x, y, c = (
         trace[[f"{prefix}:{item.name}" for item in named]].to_numpy(float)
         for prefix, named in (
@@ -166,6 +172,7 @@ def film(stored: Stored, setup: str, patient: str, method: str, key: Key) -> Fil
         patient=person,
         outcome=outcome.to_dict("records")[0],
         traced=traced,
+        lost="" if traced else traces_lost(stored),
         x=x,
         y=y,
         c=c,
@@ -188,10 +195,21 @@ def traces(stored: Stored) -> pd.DataFrame:
         return pd.DataFrame(columns=[*KEYS, "iteration", "event", "action", "state"])
 
 
-def _arrays(stored: Stored) -> Mapping[str, Any]:
+def traces_lost(stored: Stored) -> str:
+    """Why stored forward runs cannot be read; empty if they can, or none are stored."""
+    if not stored.has_file("traces.parquet"):
+        return ""
+    try:
+        _ = stored.traces
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _arrays(run: Run) -> Mapping[str, Any]:
     """Arrays by name; none where none can be read."""
     try:
-        return stored.arrays
+        return run.arrays
     except ValueError:
         return {}
 

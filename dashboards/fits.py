@@ -119,7 +119,7 @@ def key_words(key: Key, traced: bool) -> str:
     told = [
         f"{WORDS[name]} {value}" for name, value in zip(OWN, key, strict=True) if value is not None
     ]
-    return (", ".join(told) or "the only one") + ("" if traced else " (runs not stored)")
+    return (", ".join(told) or "the only one") + ("" if traced else " (without its runs)")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from panel.io.resources import LOCAL_DIST
 
 from . import safe
 from .address import sync
-from .selection import Selection
+from .pace import Pace
+from .selection import MOST, Selection
 from .source import Source, shared
 from .worker import Worker
 
@@ -54,6 +55,7 @@ class Frame:
         self.views: dict[str, Any] = {}
         self._pages: dict[str, Any] = {}
         self._next = 0.0
+        self.pace = Pace(self.tick)
         self.header = safe.html("", css=["store"])
         self.notice = safe.html("", css=["notices"])
         self.navigation = pn.widgets.RadioButtonGroup(
@@ -67,12 +69,17 @@ class Frame:
         )
         self.body = pn.Column(sizing_mode="stretch_width", margin=0, css_classes=["body"])
         self.navigation.param.watch(self._turn, "value")
-        selection.watch(self.show, "page")
+        selection.watch(self._turned, "page")
         self.show_header()
 
     def _turn(self, event: Any) -> None:
         """Go to the page of the navigation."""
         self.selection.page = event.new
+
+    def _turned(self) -> None:
+        """Another page is selected."""
+        self.worker.later(self.show, "page")
+        self.tick()
 
     def show(self) -> None:
         """Show the page that is selected; it is built when it is first shown."""
@@ -104,7 +111,8 @@ class Frame:
 
     def tick(self) -> None:
         """Hand over finished work, and list the store from time to time."""
-        self.worker.poll()
+        if self.pace.is_free and self.worker.poll():
+            self.pace.ask()
         self._show_age()
         now = time.monotonic()
         if now >= self._next and not self.worker.is_busy("listing"):
@@ -162,11 +170,13 @@ class Frame:
 
     def show_notice(self) -> None:
         """Say what of the address was not taken."""
-        refused = self.selection.refused
+        most = {"runs": f"runs (at most {MOST} names)"}
+        refused = [most.get(name, name) for name in self.selection.refused]
         self.notice.object = (
             safe.note_html(
                 "info",
-                f"The address held values that are none and were left out: {', '.join(refused)}.",
+                "The address held values that make no sense and were left out: "
+                f"{', '.join(refused)}.",
             )
             if refused
             else ""
@@ -205,11 +215,13 @@ def create_app(results: Path) -> Any:
         ("notice", frame.notice),
         ("body", frame.body),
         ("address", address),
+        ("pace", frame.pace),
     ):
         template.add_panel(name, part)
 
     def begin() -> None:
         frame.show()
+        frame.pace.ask()
         pn.state.add_periodic_callback(frame.tick, period=POLL)
 
     pn.state.onload(begin)

@@ -12,7 +12,7 @@ from .part import spoken
 from .policy import Learned
 from .selection import Selection
 from .source import Source
-from .worker import Failed, Worker
+from .worker import Worker
 
 
 class Further:
@@ -25,15 +25,11 @@ class Further:
     source : Source
     worker : Worker
     dark : bool
-    failed : callable
-        Gets one sentence.
     """
 
-    def __init__(
-        self, selection: Selection, source: Source, worker: Worker, dark: bool, failed: Failed
-    ) -> None:
+    def __init__(self, selection: Selection, source: Source, worker: Worker, dark: bool) -> None:
         self.selection, self.source, self.worker = selection, source, worker
-        self._dark, self._failed = dark, failed
+        self._dark = dark
         self._busy = False
         self._known: Learned | None = None  # what is shown, or about to be
         self._patient = ""
@@ -72,12 +68,19 @@ class Further:
             done=self._show,
             failed=self._not_shown,
             key="policy-further",
+            long=True,
         )
 
     def _not_shown(self, why: str) -> None:
         """Say why there is nothing to show."""
-        self._known = None
-        self._failed(why)
+        self.clear()
+        self.note.object = safe.note_html("error", why)
+
+    def clear(self) -> None:
+        """Show nothing."""
+        self._known, self.note.object = None, ""
+        self.worker.drop("policy-further")
+        show((), self.gallery, self.worker, "further")
 
     def _show(self, shown: ShownFurther) -> None:
         """Show what a job made ready."""

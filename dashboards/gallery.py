@@ -59,39 +59,42 @@ class Drawing(JSComponent):
       place.style.width = '100%'
       let shown = null
       let count = 0, taps = 0
+      let line = Promise.resolve()
       const clear = () => {
         const old = shown
         shown = null
         if (!old) return
-        const known = Bokeh.documents.indexOf(old)
-        if (known >= 0) Bokeh.documents.splice(known, 1)
+        const drawn = old.roots[0].model.document
         old.clear()
+        const known = Bokeh.documents.indexOf(drawn)
+        if (known >= 0) Bokeh.documents.splice(known, 1)
+        drawn.clear()
       }
-      const draw = async () => {
-        const mine = ++count
-        clear()
-        place.replaceChildren()
+      const embed = async () => {
         if (!model.item) return
-        const views = await Bokeh.embed.embed_item(JSON.parse(model.item), place)
-        const figure = views.roots[0].model
-        const drawn = figure.document
-        if (mine !== count) return drawn.clear()
-        shown = drawn
-        figure.on_event('tap', (event) => {
+        shown = await Bokeh.embed.embed_item(JSON.parse(model.item), place)
+        shown.roots[0].model.on_event('tap', (event) => {
           taps += 1
           model.tapped = {x: event.x, y: event.y, count: taps}
         })
         mark()
       }
+      const draw = () => {
+        const mine = ++count
+        clear()
+        // one after the other: a figure that is being drawn is not to be taken away
+        const next = () => { clear(); return mine === count ? embed() : null }
+        line = line.then(next, next)
+      }
       const mark = () => {
         for (const [name, data] of Object.entries(model.marks)) {
-          const source = shown && shown.get_model_by_name(name)
+          const source = shown && shown.roots[0].model.document.get_model_by_name(name)
           if (source) source.data = data
         }
       }
       model.on('item', draw)
       model.on('marks', mark)
-      model.on('remove', () => { count += 1; clear() })
+      model.on('remove', () => { count += 1; line.then(clear, clear) })
       const ready = () => place.isConnected ? draw() : requestAnimationFrame(ready)
       ready()
       return place

@@ -146,6 +146,10 @@ class Game:
         ]
         return self._jump(YOU, x, ", ".join(changed) or "the same parameters again")
 
+    def is_idle(self, move: Move) -> bool:
+        """Whether a move leads nowhere: at the border, or by sliders that were not moved."""
+        return bool(np.array_equal(move.x, self.here.x))
+
     def _jump(self, who: str, x: FloatArray, words: str) -> Move:
         """A run away from the steps so far."""
         return Move(who, x, words, x, np.zeros(len(x), dtype=np.int64), jump=True)

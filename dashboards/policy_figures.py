@@ -15,6 +15,7 @@ from vitolab.plots.style import MAP, SERIES_COLORS, SUCCESS_COLOR, fill, panel, 
 from vitolab.states import scaled
 
 from .policy import Learned, drift
+from .problems import signed
 
 FloatArray = NDArray[np.float64]
 #: What colours can show, by the name that addresses hold.
@@ -51,7 +52,7 @@ def short_action(known: Learned, action: int) -> str:
     """An action in few characters."""
     steps = known.problem.actions[action]
     place = int(np.flatnonzero(steps)[0])
-    return f"{known.problem.parameters[place].label} {steps[place]:+d}".replace("-", "−")
+    return signed(f"{known.problem.parameters[place].label} {steps[place]:+d}")
 
 
 def plane(known: Learned, axes: tuple[int, int], color: str, near: bool, marks: str) -> Any:

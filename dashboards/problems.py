@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from vitolab.problem import FloatArray, Objective, Parameter, Patient, Problem
 from vitolab.records import ProblemRecord
 
@@ -31,5 +33,9 @@ def as_stored(record: ProblemRecord) -> Problem:
 
 def action_names(problem: Problem) -> list[str]:
     """What each action does."""
-    # a sign as wide as the plus
-    return [problem.describe_action(a).replace("-", "−") for a in range(problem.n_actions)]
+    return [signed(problem.describe_action(a)) for a in range(problem.n_actions)]
+
+
+def signed(words: str) -> str:
+    """Words whose negative numbers have a sign as wide as the plus; hyphens stay."""
+    return re.sub(r"(?<![\w-])-(?=\d)", "−", words)

@@ -85,7 +85,8 @@ def prepare(source: Source, ids: Sequence[str], view: str, repeat: int | None, d
         if len(ids) > 1 or report.runs[0].entry.info.status != "complete":
             return _drawn(report, section, own, dark)
         name = f"section {section}, repeat {own}, {'dark' if dark else 'light'}"
-        return source.made(ids[0], name, lambda _: _drawn(report, section, own, dark))
+        # read again: what is kept must be of the files that it is kept for
+        return source.made(ids[0], name, lambda _: _drawn(Report(source, ids), section, own, dark))
     except ValueError as error:
         return Shown(report.titles, section, repeats, sentence=str(error), failed=True)
 

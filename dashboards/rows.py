@@ -36,7 +36,8 @@ COLUMNS = (
     {
         "field": "solved",
         "title": "Vito [%]",
-        "hint": "Solved by Vito with its largest training, all setups",
+        "hint": "Solved by Vito with its largest training, all setups; from the starts that all "
+        "methods had, where those are numbered: the page Results counts every start",
     }
     | {"digits": 1},
     {"field": "runs", "title": "Vito runs", "hint": "Forward runs that Vito took on average"}

@@ -157,10 +157,10 @@ class Screen:
 def _columns(problem: Problem) -> list[dict[str, Any]]:
     """Columns of the table of all runs."""
     short = [
-        (f"x{k}", p.name, max(0, math.ceil(-math.log10(p.step))))
+        (f"x{k}", p.label, max(0, math.ceil(-math.log10(p.step))))
         for k, p in enumerate(problem.parameters)
     ]
-    short += [(f"c{k}", f"{o.name} [tol.]", 2) for k, o in enumerate(problem.objectives)]
+    short += [(f"c{k}", f"{o.label} [tol.]", 2) for k, o in enumerate(problem.objectives)]
     return [
         {"field": "run", "title": "run", "digits": 0},
         {"field": "event", "title": "event", "keep": True},

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import parse_qsl, urlencode
 
 import param
+
+from vitolab.runs import Status
 
 PAGES = ("runs", "results", "policy", "patient", "teach")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ ,-]{0,63}")
 # the names that `vitolab.patients` takes from a file
 _PATIENT = re.compile(r"\w[\w. -]{0,63}")
 _TEXT = re.compile(r'(?=.*\w)[\w .,:="%+-]{1,64}')  # of rows and their parameters
+_STATUS = re.compile("|".join(get_args(Status)))
+_SORT = re.compile("[a-z]+,(asc|desc)")
+_PATTERNS = {"patient": _PATIENT, "search": _TEXT, "status": _STATUS, "sort": _SORT}
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _ITEM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,63}")
 #: Most items of a list in an address.
@@ -114,5 +119,4 @@ def _parsed(name: str, written: str) -> Any:
         return int(written) if _NUMBER.fullmatch(written) and written.isascii() else None
     if name == "page":
         return written if written in PAGES else None
-    pattern = {"patient": _PATIENT, "search": _TEXT}.get(name, _NAME)
-    return written if pattern.fullmatch(written) else None
+    return written if _PATTERNS.get(name, _NAME).fullmatch(written) else None

@@ -103,7 +103,7 @@ def allowed_origins(address: str, port: int, further: tuple[str, ...]) -> list[s
         hosts |= {one.address for one in found if one.family == socket.AF_INET}
     else:
         hosts.add(address)
-    return [*(f"{host.lower()}:{port}" for host in sorted(hosts)), *further]
+    return [*(f"{host.lower()}:{port}" for host in sorted(hosts)), *(o.lower() for o in further)]
 
 
 def _told_unless_closed(loop: AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -21,10 +21,11 @@ from vitolab.sizes import STUDIES
 from vitolab.store import OpenRun, Run, list_runs
 
 from .facts import Facts, read_facts
+from .selection import MOST
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,63}")
-#: Runs whose tables are kept in memory.
-KEPT = 6
+#: Runs whose tables are kept in memory: as many as may be compared.
+KEPT = MOST
 TABLES = ("patients", "personalizations", "traces")
 
 Print = tuple[tuple[str, int, int, int], ...]
@@ -94,7 +95,7 @@ class Source:
         self.listed = 0.0
         self.problem = ""
         self._by_id: dict[str, Entry] = {}
-        self._facts: dict[tuple[str, str], Facts] = {}  # by key and time of the end
+        self._facts: dict[tuple[str, Any], Facts] = {}  # by key and mark of the table
         self._runs: OrderedDict[str, _Opened] = OrderedDict()
         self._lock = threading.RLock()
         self._was_there = False  # the folder
@@ -135,7 +136,7 @@ class Source:
             name = name if _NAME.fullmatch(name) else ""
             used.add(folder)
             key = f"{study}/{folder}"
-            facts = self._facts.get((key, info.finished))
+            facts = self._facts.get((key, _mark(info.path))) if info.finished else None
             yield Entry(name, key, info, _profile(info), facts)
 
     def _followed(self, info: RunInfo) -> RunInfo:
@@ -197,6 +198,8 @@ class Source:
         if entry.info.status == "unreadable":
             raise ValueError(f"the run {run_id} cannot be read: {entry.info.reason}")
         path = entry.info.path
+        if not path.is_dir():
+            raise ValueError(f"{path}: the folder is gone, expected that of a run")
         for name in ("", "run.json", "start.json", *(f"{t}.parquet" for t in TABLES), "arrays.npz"):
             if not self._is_inside(path / name):
                 raise ValueError(f"{path / name}: a link that leads out is not followed")
@@ -257,17 +260,19 @@ class Source:
 
     def learn_facts(self, run_ids: Iterable[str]) -> None:
         """Read size and key results of some complete runs; takes some milliseconds for each."""
+        learned = {}
         for run_id in run_ids:
             entry = self._by_id.get(run_id)
             if entry is None or entry.info.status != "complete":
                 continue
+            mark = _mark(entry.info.path)
             facts = self._read_facts(entry.info.path)
             with self._lock:
-                self._facts[entry.key, entry.info.finished] = facts
+                self._facts[entry.key, mark] = facts
+                learned[entry.key] = facts
         with self._lock:
             self.entries = tuple(
-                replace(entry, facts=self._facts.get((entry.key, entry.info.finished)))
-                for entry in self.entries
+                replace(entry, facts=learned.get(entry.key, entry.facts)) for entry in self.entries
             )
             self._by_id = {entry.id: entry for entry in self.entries if entry.id}
 
@@ -284,6 +289,15 @@ class Source:
 def shared(results: Path) -> Source:
     """The one source of a folder in this process."""
     return Source(results)
+
+
+def _mark(path: Path) -> tuple[int, int] | None:
+    """Time and size of the table of personalisations of a run; None if there is none."""
+    try:
+        found = (path / "personalizations.parquet").stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
 
 
 def fingerprint(path: Path) -> Print:

@@ -74,6 +74,13 @@ class Stored:
         """One row per forward run of what was traced."""
         return self._run.traces
 
+    def has_file(self, name: str) -> bool:
+        """Whether the run says that it stored a file."""
+        try:
+            return name in self._run.manifest.files
+        except ValueError:
+            return False
+
     @property
     def arrays(self) -> Mapping[str, NDArray[Any]]:
         """Arrays by name."""

@@ -54,7 +54,8 @@ def sweep(
         line = f"{setup}: Vito solves {first['success']:.0f} %"
         if len(means) > 1:
             line += f" with {int(first[size]):,} and {last['success']:.0f} %"
-        line += f" with {int(last[size]):,} {what}, then in {last['runs_all']:.1f} forward runs"
+        line += f" with {int(last[size]):,} {what}, then with {last['runs_all']:.1f} forward runs "
+        line += "on average over all patients"
         for name in references:
             rows = own[own["method"] == name]
             if len(rows):
@@ -122,12 +123,12 @@ def methods(table: pd.DataFrame) -> str:
         others = own[~own["method"].str.contains("vito|fixed|start only|default")]
         line = f"{setup}:"
         if len(vito):
-            line += f" Vito solves {vito['success [%]'].iloc[0]:.0f} % in "
-            line += f"{vito['runs, all'].iloc[0]:.1f} forward runs"
+            line += f" Vito solves {vito['success [%]'].iloc[0]:.0f} % with "
+            line += f"{vito['runs, all'].iloc[0]:.1f} forward runs on average over all patients"
         if len(others):
             best = others.iloc[int(others["success [%]"].argmax())]
             line += f"{',' if len(vito) else ''} {best['method']}, the best reference, "
-            line += f"{best['success [%]']:.0f} % in {best['runs, all']:.1f}"
+            line += f"{best['success [%]']:.0f} % with {best['runs, all']:.1f}"
         told.append(f"{line}.")
     return "\n".join(told)
 

@@ -81,19 +81,20 @@ class Worker:
         self.drop(key)
         self._jobs[key] = _Job(_pool(long).submit(function, *args), done, failed)
 
-    def later(self, function: Callable[[], None], key: str) -> None:
+    def later(self, function: Callable[[], None], key: str, failed: Failed | None = None) -> None:
         """Call a function when `poll` is called next: the event loop has its turn before.
 
         Parameters
         ----------
         function : callable
         key : str
+        failed : callable, optional
             As of `submit`.
         """
         self.drop(key)
         none: Future[None] = Future()
         none.set_result(None)
-        self._jobs[key] = _Job(none, lambda _: function(), None)
+        self._jobs[key] = _Job(none, lambda _: function(), failed)
 
     def drop(self, *keys: str) -> None:
         """Throw the work of some keys away; what has begun ends unseen."""
@@ -101,15 +102,23 @@ class Worker:
             if key in self._jobs:
                 self._jobs.pop(key).future.cancel()
 
-    def poll(self) -> None:
-        """Hand over what is finished; called periodically in the event loop."""
-        for key, job in list(self._jobs.items()):
-            if not job.future.done() or self._jobs.get(key) is not job:
-                continue
-            del self._jobs[key]
-            why = _hand_over(job)
-            if why and job.failed is not None:
-                job.failed(why)
+    def poll(self) -> bool:
+        """Hand over one piece of finished work, the oldest; called often in the event loop.
+
+        Returns
+        -------
+        bool
+            False if there was none.
+        """
+        finished = (key for key, job in self._jobs.items() if job.future.done())
+        key = next(finished, None)
+        if key is None:
+            return False
+        job = self._jobs.pop(key)
+        why = _hand_over(job)
+        if why and job.failed is not None:
+            job.failed(why)
+        return True
 
     def wait(self, timeout: float = 60.0) -> None:
         """Hand over everything, also what follows from it; for use without a server.
@@ -123,8 +132,8 @@ class Worker:
         while self._jobs:
             if time.monotonic() > end:
                 raise TimeoutError(f"work goes on after {timeout:g} s: {', '.join(self._jobs)}")
-            self.poll()
-            time.sleep(0.002)
+            if not self.poll():
+                time.sleep(0.002)
 
     def close(self) -> None:
         """Throw all work away."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from analytic import linear
 
 from vitolab.problem import Objective, Parameter, Patient, Problem
 
@@ -20,13 +21,6 @@ def reference_data() -> Path:
     if not Path(folder).is_dir():
         pytest.skip(f"VITOLAB_REFERENCE_DATA is {folder}, which is not a folder")
     return Path(folder)
-
-
-def _linear(x, patient):
-    """Well-conditioned linear map of the parameters, plus the patient's offset."""
-    u = x[:, 0] + 0.4 * x[:, 1]
-    w = 0.8 * x[:, 1] - 0.3 * x[:, 0]
-    return np.stack([u, w], axis=1) + patient.data["offset"]
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +37,7 @@ def linear_problem() -> Problem:
             Objective("u", "u", "mL", 0.5),
             Objective("w", "w", "mmHg", 0.5),
         ),
-        simulate=_linear,
+        simulate=linear,
     )
 
 
@@ -56,6 +50,6 @@ def linear_patients(linear_problem) -> list[Patient]:
         offset = rng.uniform(-0.5, 0.5)
         truth = rng.uniform(-3, 3, size=(1, 2))
         blank = Patient(f"P{i}", {}, {"offset": offset})
-        u, w = _linear(truth, blank)[0]
+        u, w = linear(truth, blank)[0]
         patients.append(Patient(f"P{i}", {"u": u, "w": w}, {"offset": offset}))
     return patients

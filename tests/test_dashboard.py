@@ -76,6 +76,14 @@ def test_no_address_breaks_the_state(query):
         assert re.fullmatch(r"[\w., -]{1,600}", value)
 
 
+def test_odd_filters_of_an_address_are_refused():
+    state = selection.Selection()
+    state.read("status=finished&sort=started,up&study=wbc-fit")
+    assert state.refused == ("status", "sort")
+    state.read("status=complete&sort=started,desc")
+    assert state.refused == ()
+
+
 @pytest.mark.parametrize("field", selection.FIELDS)
 @pytest.mark.parametrize(
     "value",
@@ -313,6 +321,33 @@ def test_what_is_left_for_later_leaves_the_event_loop_its_turn():
     assert got == [1]
     work.wait()
     assert got == [1, 2]
+
+
+def test_finished_work_is_handed_over_piece_by_piece():
+    work, got = worker.Worker(), []
+    for number in range(3):
+        work.later(lambda number=number: got.append(number), f"piece {number}")
+    assert [work.poll() for _ in range(4)] == [True, True, True, False]
+    assert got == [0, 1, 2]
+
+
+def test_a_page_gets_no_more_before_it_has_drawn(tmp_path, monkeypatch):
+    """A browser that never says so is waited for, but not for ever."""
+    pace, frame = load_dashboards("pace"), load_dashboards("frame")
+    work, got = worker.Worker(), []
+    shown = frame.Frame(selection.Selection(), listed(tmp_path), work)
+    monkeypatch.setattr(shown, "_next", float("inf"))
+    for number in range(3):
+        work.later(lambda number=number: got.append(number), f"piece {number}")
+    shown.tick()
+    shown.tick()
+    assert got == [0]
+    shown.pace.drawn = shown.pace.asked  # as the browser answers
+    assert got == [0, 1]
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + pace.PATIENCE + 1)
+    shown.tick()
+    assert got == [0, 1, 2]
 
 
 def test_an_error_becomes_one_sentence(capsys):
@@ -619,12 +654,25 @@ def test_a_run_whose_table_is_destroyed_is_not_listed_as_whole(tmp_path):
     assert shown["status"] == "⚠ damaged"
 
 
+def test_damage_while_the_page_is_open_is_seen(tmp_path):
+    run = stores.stored_run(tmp_path)
+    found = listed(tmp_path)
+    found.learn_facts([run.name])
+    assert not found.entries[0].facts.damaged
+    (run / "personalizations.parquet").unlink()
+    found.refresh(older_than=0)
+    assert found.entries[0].facts is None
+    found.learn_facts([run.name])
+    assert found.entries[0].facts.damaged
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"prefix": "../x"}, "--prefix is '../x'"),
         ({"prefix": "<b>"}, "--prefix is '<b>'"),
         ({"origins": ("*",)}, "--origin is '\\*'"),
+        ({"origins": ("http://lab.example",)}, "--origin is 'http://lab.example'"),
         ({"address": "::1"}, "--address is ::1"),
         ({"address": "300.1.1.1"}, "--address 300.1.1.1: .*, expected an own one"),
     ],

@@ -30,6 +30,7 @@ decisions = load_dashboards("decisions")
 problems = load_dashboards("problems")
 fits = load_dashboards("fits")
 pictures = load_dashboards("pictures")
+problems = load_dashboards("problems")
 selection = load_dashboards("selection")
 source = load_dashboards("source")
 worker = load_dashboards("worker")
@@ -161,7 +162,30 @@ def test_a_fit_without_stored_runs_shows_its_result(store, fitted):
     assert not view.player.visible
     assert len(view.screen.misfits.source.data["run"]) == 1
     assert f"{fit.x[0]:.5g} mL" in words(view.screen.run_tables.object)
-    assert "(runs not stored)" in " ".join(view.fit.options)
+    assert "(without its runs)" in " ".join(view.fit.options)
+
+
+def test_forward_runs_that_are_lost_are_not_called_unstored(tmp_path, store):
+    """A file that the manifest names and that is gone is damage, and the result is still shown."""
+    shutil.copytree(store, tmp_path / "copy")
+    (run,) = (tmp_path / "copy" / "wbc-convergence").glob("2*")
+    (run / "traces.parquet").unlink()
+    view, *_ = opened(tmp_path / "copy", method="nelder-mead")
+    assert view.content.visible
+    told = words(view.outcome.object)
+    assert "cannot be read" in told
+    assert "traces.parquet: the file is missing" in told
+    assert "not stored" not in told
+
+
+def test_a_run_whose_folder_was_moved_is_said_to_be_gone(tmp_path, store):
+    shutil.copytree(store, tmp_path / "copy")
+    found = source.Source(tmp_path / "copy")
+    found.refresh()
+    (run,) = (tmp_path / "copy" / "wbc-convergence").glob("2*")
+    run.rename(tmp_path / "elsewhere")
+    with pytest.raises(ValueError, match="the folder is gone"):
+        fits.load(found, run.name)
 
 
 def test_the_list_of_all_patients_is_linked(store, fitted):
@@ -222,6 +246,23 @@ def test_another_run_is_shown_from_its_beginning(tmp_path, store):
     assert chosen.query() == "page=patient&runs=20200101T000000Z-earlier"
     assert view.patient.value == "C01"
     assert "Not in this run" not in view.outcome.object
+
+
+def test_a_run_that_was_left_before_it_was_read_does_not_come_back(tmp_path, store):
+    """There and back again at once: the first stays."""
+    shutil.copytree(store, tmp_path / "two")
+    (first,) = (tmp_path / "two" / "wbc-convergence").glob("2*")
+    shutil.copytree(first, first.with_name("20200101T000000Z-earlier"))
+    view, chosen, working = opened(tmp_path / "two", runs=[first.name])
+    chosen.runs = ["20200101T000000Z-earlier"]
+    chosen.runs = [first.name]
+    working.wait()
+    assert view._stored.id == first.name
+    assert view.content.visible
+    chosen.runs = ["20200101T000000Z-earlier"]
+    chosen.patient = "C03"
+    working.wait()
+    assert (view._stored.id, view.patient.value) == ("20200101T000000Z-earlier", "C03")
 
 
 def test_a_step_is_cheap(store):
@@ -436,3 +477,43 @@ def test_steps_on_a_local_model_tell_what_they_expected(learned):
 def test_an_unchanged_model_is_known_again(mode):
     problem = electrophysiology.problem("bem", mode)
     assert answers.current(problem).version == problem.version
+
+
+def test_a_page_that_was_left_while_it_loaded_is_whole_on_return(store):
+    """Run, table and sentences are there; a run of another address is taken up."""
+    found = source.Source(store)
+    found.refresh()
+    chosen, working = selection.Selection(page="patient", method="nelder-mead"), worker.Worker()
+    view = page.PatientView(chosen, found, working)
+    view.panel()
+    chosen.page = "results"
+    working.wait()
+    chosen.page = "patient"
+    view.refresh()
+    working.wait()
+    assert "Forward run 1 of" in view.count.object
+    assert view.screen.told.object
+    chosen.param.update(page="results", step=2)
+    chosen.page = "patient"
+    view.refresh()
+    working.wait()
+    assert "Forward run 3 of" in view.count.object
+
+
+def test_forward_runs_that_lack_a_column_are_said_to(tmp_path, store, monkeypatch):
+    """A store of somebody else's is told in a sentence."""
+    shutil.copytree(store, tmp_path / "copy")
+    run = next((tmp_path / "copy" / "wbc-convergence").glob("2*"))
+    traces = pd.read_parquet(run / "traces.parquet")
+    found = source.Source(tmp_path / "copy")
+    found.refresh()
+    stored = fits.load(found, run.name)
+    name = next(name for name in traces if name.startswith("c:"))
+    monkeypatch.setattr(type(stored), "traces", traces.drop(columns=name))
+    with pytest.raises(ValueError, match=f"forward runs of C.* have no column '{name}'"):
+        fits.choose(stored, ("", "", ""), (None,) * 4, None)
+
+
+def test_numbers_get_a_wide_sign_and_words_keep_their_hyphens():
+    told = problems.signed("End-diastolic volume: -4.2 mL, value -1, (-3), 1e-3 cm, 10-20")
+    assert told == "End-diastolic volume: −4.2 mL, value −1, (−3), 1e-3 cm, 10-20"

@@ -108,6 +108,58 @@ def test_the_policy_page_shows_states_a_state_and_the_convergence(runs):
     assert "Its actions" in view.state_tables.object
 
 
+def test_a_policy_that_was_left_while_it_was_read_is_whole_on_return(runs):
+    found, ids = runs
+    chosen = selection.Selection(page="policy", runs=[ids["grid"]], state=3)
+    working = worker.Worker()
+    view = policy_page.PolicyView(chosen, found, working)
+    view.panel()
+    chosen.page = "runs"
+    working.wait(60)
+    chosen.page = "policy"
+    view.refresh()
+    working.wait(60)
+    assert "State 3 stands for misfits" in view.state_note.object
+    assert len(plots_of(view.state_plot)) == 1
+    assert len(plots_of(view.further.gallery)) == 2
+
+
+def test_another_policy_takes_nothing_over_from_the_one_before(tmp_path):
+    """Neither its state nor its words, also while it is being read."""
+    first, second = made.grid(tmp_path), made.grid(tmp_path, transitions=False)
+    view, _ = opened(policy_page.PolicyView, listed(tmp_path), runs=[first], state=3)
+    assert view.content.visible
+    view.choice.widget.value = second
+    assert view.selection.state is None
+    assert not view.content.visible
+    assert view.state_note.object == view.state_tables.object == view.further.note.object == ""
+    view.worker.wait(60)
+    assert view.content.visible
+    assert "State 3 stands for" not in view.state_note.object
+    assert view.further.note.object
+
+
+def test_the_newest_run_once_chosen_is_called_so_no_more(tmp_path):
+    run = made.grid(tmp_path)
+    view, _ = opened(policy_page.PolicyView, listed(tmp_path))
+    assert "The newest run: " in view.notes.object
+    view.choice.widget.value = run
+    assert view.notes.object == ""
+
+
+def test_what_stands_below_a_policy_fails_alone(runs, monkeypatch):
+    """The states are shown where the map over parameters cannot be drawn."""
+
+    def fail(*_):
+        raise ValueError("no map")
+
+    monkeypatch.setattr(further, "prepare_further", fail)
+    found, ids = runs
+    view, _ = opened(policy_page.PolicyView, found, runs=[ids["grid"]])
+    assert view.content.visible
+    assert "no map" in view.further.note.object
+
+
 def test_a_click_chooses_the_nearest_state(runs):
     found, ids = runs
     view, _ = opened(policy_page.PolicyView, found, runs=[ids["grid"]])
@@ -139,6 +191,17 @@ def test_colours_and_axes_come_from_the_address(runs):
     assert figure_of(view.shown.plane).below[0].axis_label == "misfit: T₂ = x₂ − x₁²"
     view.color.value = "visits"
     assert view.selection.color == "visits"
+
+
+def test_what_a_policy_lacks_is_said(runs):
+    found, ids = runs
+    asked = {"setup": "none", "state": 10**6, "objectives": ["t9", "t1"], "color": "pink"}
+    view, _ = opened(policy_page.PolicyView, found, runs=[ids["grid"]], **asked)
+    told = "setup none, state 1000000, color pink, objective t9"
+    assert f"Not in this policy: {told}" in view.lacks.object
+    view.selection.param.update(setup="", state=None, objectives=[], color="")
+    view.worker.wait(60)
+    assert view.lacks.object == ""
 
 
 def test_what_was_learned_is_put_together_once(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import re
+import shutil
 import weakref
 import xml.etree.ElementTree as ET
 
@@ -185,6 +186,16 @@ def test_a_part_is_chosen_by_the_address_and_by_the_user(runs):
     view.worker.wait(60)
     assert view.selection.view == "success"
     assert len(plots_of(view.gallery)) == 1
+
+
+def test_results_of_a_run_do_not_stand_under_the_words_of_another(runs):
+    found, ids = runs
+    view, _ = opened(results_page.ResultsView, found, runs=[ids["scouting"]])
+    assert view.sentence.object
+    view.selection.runs = [ids["grid"]]
+    assert view.sentence.object == view.tables.object == ""
+    view.worker.wait(60)
+    assert view.sentence.object
 
 
 def test_what_an_address_asks_in_vain_falls_back(runs):
@@ -379,6 +390,18 @@ def test_a_section_is_drawn_once(runs):
 
 #: The same section and repeat, as addresses may ask for them.
 ASKED = (("curves", None), ("curves", 0), ("", None), ("nothing", 99))
+
+
+def test_a_section_is_drawn_anew_when_the_files_of_its_run_changed(tmp_path):
+    ids = [made.convergence(tmp_path / f"store {solved}", solved=solved) for solved in (1, 3)]
+    one, three = (tmp_path / f"store {n}" / "wbc-convergence" for n in (1, 3))
+    found = listed(tmp_path / "store 1")
+    before = report.prepare(found, [ids[0]], "curves", None, False)
+    shutil.rmtree(one / ids[0])
+    shutil.copytree(three / ids[1], one / ids[0])
+    after = report.prepare(found, [ids[0]], "curves", None, False)
+    assert "33 % with 100" in before.sentence
+    assert "100 % with 100" in after.sentence
 
 
 def test_a_table_as_csv_holds_all_rows_and_no_formula():

@@ -229,6 +229,43 @@ def test_quick_presses_are_all_obeyed():
     assert view.game.n_runs == 1
 
 
+def test_a_press_at_the_border_costs_nothing():
+    """It says that nothing changes; moves that wait are made all the same."""
+    view, _, working = opened(model="circulation-2p", patient="C01")
+    controls = view.board.controls
+    assert "from 200 to 1000, one step is 4 mL" in words(controls.headings[0].object)
+    view._slide([200.0, 2.4])
+    working.wait()
+    controls.buttons[2].clicks += 1  # one step down
+    working.wait()
+    assert view.game.n_runs == 2
+    assert "no forward run was made" in words(view.advice.object)
+    controls.buttons[0].clicks += 1
+    controls.buttons[3].clicks += 1
+    working.wait()
+    assert [move.x[0] for move in view.game.moves] == [400.0, 200.0, 204.0]
+
+
+def test_a_look_at_another_page_ends_no_game():
+    view, chosen, working = opened(model="circulation-2p", patient="C01")
+    view.board.controls.buttons[0].clicks += 1
+    working.wait()
+    chosen.param.update(page="patient", patient="C03")
+    chosen.page = "teach"
+    view.refresh()
+    working.wait()
+    assert view.game.patient.name == "C01"
+    assert view.game.n_runs == 2
+    assert chosen.patient == "C01"
+
+
+def test_what_an_address_asks_in_vain_is_said():
+    view, *_ = opened(model="heart", patient="C99")
+    assert "Not on this page: model heart, patient C99" in words(view.lacks.object)
+    view, *_ = opened(model="circulation-2p", patient="C01")
+    assert view.lacks.object == ""
+
+
 def test_the_start_is_nobodys_move(started, vito):
     """It counts as a forward run, neither as yours nor as Vito's."""
     assert "Run 1: the start" in words(started.status_html())

@@ -227,10 +227,11 @@ def test_the_owner_of_a_run_is_respected_while_it_lives(tmp_path: Path) -> None:
     assert said(other) == "new"
     with pytest.raises(RunInUse, match=f"process {other.pid} on .* is computing this run"):
         start(tmp_path)
+    (run,) = tmp_path.glob("s/2*")
     start(tmp_path, seed=1).release()  # another run is nobody's
     other.send_signal(signal.SIGKILL)
     deadline = time.monotonic() + 10
-    while inspect_run(next(tmp_path.glob("s/*"))).status == "running":
+    while inspect_run(run).status == "running":
         assert time.monotonic() < deadline
         time.sleep(0.01)  # killed, though still to be reaped by this process
     assert start(tmp_path).state == "resumed"

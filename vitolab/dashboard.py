@@ -17,6 +17,7 @@ __all__ = ["PORT", "find_dashboards", "is_loopback", "load_dashboards", "read_us
 #: Name under which the folder of the dashboard is imported, wherever it lies.
 PACKAGE = "vitolab_dashboards"
 PORT = 5006
+_HOST = re.compile(r"[\w.-]+(:\d{1,5})?")
 _PREFIX = re.compile(r"/?([\w~@-][\w.~@-]*(/[\w~@-][\w.~@-]*)*)?/?")
 
 
@@ -98,10 +99,16 @@ def serve(
     if not _PREFIX.fullmatch(prefix):
         raise ValueError(f"--prefix is {prefix!r}, expected a path such as /lab/ann")
     for origin in origins:
-        if "*" in origin:
-            raise ValueError(f"--origin is {origin!r}, expected a host without wildcards")
+        if not _HOST.fullmatch(origin):
+            words = "a host such as lab.example or lab.example:8080"
+            raise ValueError(f"--origin is {origin!r}, expected {words}")
     if ":" in address:
         raise ValueError(f"--address is {address}, expected a name or an IPv4 address")
+    if not Path(results).exists():
+        print(
+            f"vitolab: warning: {results} does not exist as yet; its runs are shown once it does",
+            file=sys.stderr,
+        )
     if not is_loopback(address) and users is None:
         print(
             f"vitolab: warning: {address} can be reached from other machines and nobody is asked "

@@ -37,6 +37,7 @@ class PatientView:
         self.selection, self.source, self.worker = selection, source, worker
         self._stored: Stored | None = None
         self._film: Film | None = None
+        self._stepped: Any = None  # what was shown of it, see `_wanted_step`
         self.screen: Screen | None = None
         self._seen: Any = None  # files of the run when it was read
         self._asked: Any = None  # what was asked of the worker
@@ -134,7 +135,7 @@ class PatientView:
         seen = (entry.id, fingerprint(entry.info.path))
         if self._stale or seen != self._seen:
             if seen != self._seen:
-                self._asked = self._listed = None
+                self._asked = self._listed = self._built = None
             self._seen, self._stale = seen, False
             if self._stored is None or self._stored.id != entry.id:
                 self.worker.drop("patient-film")
@@ -143,6 +144,8 @@ class PatientView:
                 fits.load, self.source, entry.id, done=self._loaded, failed=self._failed,
                 key="patient-run",
             )  # fmt: skip
+        elif self.content.visible and self._stepped != self._wanted_step():
+            self._step()  # the page was left before it was
 
     def _fill(self, widget: Any, options: dict[str, Any], value: Any) -> None:
         """Offer options without a change by the user."""
@@ -189,11 +192,11 @@ class PatientView:
             self._stale = True
             return
         entries, _ = self.choice.entries()
-        if self._stored is None or not entries or entries[0].id != self._stored.id:
+        if self._seen is None or not entries or entries[0].id != self._seen[0]:
             self._stale = True
             self.refresh()
-        else:
-            self._choose()
+        elif self._stored is not None and self._stored.id == self._seen[0]:
+            self._choose()  # else it is being read, and this is done then
 
     def _loaded(self, stored: Stored) -> None:
         """A run was read."""
@@ -246,7 +249,7 @@ class PatientView:
         if self.screen is not None:
             self.screen.show(film)
         else:  # they take a second: words and lists are there before
-            self.worker.later(self._draw, key="patient-charts")
+            self.worker.later(self._draw, key="patient-charts", failed=self._failed)
         self._step()
         self.message.object, self.content.visible = "", True
 
@@ -256,8 +259,9 @@ class PatientView:
         film = self._film
         assert film is not None
         pick = lambda run: self._set(step=max(run, 1) - 1)  # noqa: E731
-        self.screen = Screen(film.problem, pick, self.worker)
-        self.screen.show(film)
+        screen = Screen(film.problem, pick, self.worker)
+        screen.show(film)
+        self.screen = screen
         self._step()
         # with their data, or the browser complains of empty axes
         self.charts.objects = [self.screen.panel]
@@ -275,12 +279,17 @@ class PatientView:
             told.append(f"Not in this run: {', '.join(lacks)}. Another stands in its place.")
         return told
 
+    def _wanted_step(self) -> tuple[int, int, int | None]:
+        """Film, charts and run that are to be shown; the objects by their identity."""
+        return id(self._film), id(self.screen), self.selection.step
+
     @in_one_message
     def _step(self) -> None:
         """Show the selected run."""
         film = self._film
         if film is None or self.selection.page != "patient":
             return
+        self._stepped = self._wanted_step()
         n = len(film.x)
         at = min(self.selection.step or 0, n - 1)
         self._busy = True

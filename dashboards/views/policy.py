@@ -26,6 +26,8 @@ from ..selection import Selection
 from ..source import Source
 from ..worker import Worker
 
+#: Values of the selection that name something of one policy.
+WITHIN = ("setup", "state", "action", "objectives", "patient")
 COLORS = {"value": "value", "times seen": "visits", "best action": "action"}
 MARKS = {"where it leads": "arrows", "best action": "labels", "nothing": "plain"}
 RANGES = {"all states": "all", "around success": "near"}
@@ -48,7 +50,7 @@ class PolicyView:
         self.shown: Shown | None = None
         self._seen: Any = None
         self._busy = False
-        self.choice = RunChoice(selection, source, STUDIES)
+        self.choice = RunChoice(selection, source, STUDIES, WITHIN)
 
         def select(label: str, width: int, **options: Any) -> Any:
             return safe.select(label=label, width=width, margin=MARGIN, **options)
@@ -63,7 +65,7 @@ class PolicyView:
             label="State", value=0, start=0, end=0, width=110, margin=MARGIN
         )
         self.action = select("Action", 290, options={"the best": BEST})
-        self.message = safe.html("")
+        self.message, self.lacks = safe.html(""), safe.html("")
         self.notes = safe.html("")
         self.plane_title = safe.html("")
         self.plane = Drawing(sizing_mode="stretch_width", height=500, margin=0)
@@ -72,7 +74,7 @@ class PolicyView:
         self.state_note = safe.html("", css=["state"])
         self.state_plot = gallery()
         self.state_tables = tables_pane()
-        self.further = Further(selection, source, worker, self.dark, self._fail)
+        self.further = Further(selection, source, worker, self.dark)
         self.saver = Saver(worker, ("csv", "png", "svg"), self._file, "save-policy")
         self.content = pn.Column(sizing_mode="stretch_width", margin=0, visible=False)
         self._bind()
@@ -139,7 +141,12 @@ class PolicyView:
         ]
         self.refresh()
         return pn.Column(
-            self.choice.widget, self.notes, self.message, self.content, sizing_mode="stretch_width"
+            self.choice.widget,
+            self.notes,
+            self.message,
+            self.lacks,
+            self.content,
+            sizing_mode="stretch_width",
         )
 
     def refresh(self) -> None:
@@ -159,7 +166,7 @@ class PolicyView:
             selection.color,
             selection.view,
         )
-        wanted = (stamp([entry]), len(entries), tuple(lost), asked)
+        wanted = (stamp([entry]), len(entries), tuple(lost), bool(selection.runs), asked)
         if wanted == self._seen:
             self._show_further()  # a function may have been chosen on another page
             return
@@ -168,6 +175,8 @@ class PolicyView:
         if not entry.readable:
             self._fail(f"{label_of(entry)}: {entry.info.reason or entry.info.status}")
             return
+        if self.shown is not None and self.shown.run != entry.id:
+            self._hide()
         if self.shown is None:
             self.message.object = safe.note_html("loading", "The policy is being read …")
         self.worker.submit(
@@ -193,7 +202,8 @@ class PolicyView:
 
     def _empty(self, lost: list[str]) -> None:
         """Say that there is nothing to show, and what to do."""
-        self._seen, self.content.visible = None, False
+        self._seen = None
+        self._hide()
         self.notes.object = ""
         if lost:
             words = f"Not in this store: {', '.join(lost)}. Choose another run above."
@@ -205,9 +215,17 @@ class PolicyView:
             f"vitolab run rosenbrock-grid --results {shlex.quote(str(self.source.results))}",
         )
 
+    def _hide(self) -> None:
+        """Show nothing: what is there belongs to another policy."""
+        self.shown, self.content.visible = None, False
+        self.worker.drop("policy-state")
+        self.state_note.object = self.state_tables.object = self.lacks.object = ""
+        show((), self.state_plot, self.worker, "state")
+        self.further.clear()
+
     def _fail(self, why: str) -> None:
         """Show why there is no policy."""
-        self.shown, self.content.visible = None, False
+        self._hide()
         self.message.object = safe.note_html("empty", why)
 
     def _show(self, shown: Shown) -> None:
@@ -259,10 +277,29 @@ class PolicyView:
             action = int(known.policy.greedy[state])
         return state, action
 
+    def _lacks(self) -> list[str]:
+        """What the selection asks for and this policy has not."""
+        assert self.shown is not None
+        known, selection = self.shown.known, self.selection
+        has = {
+            "setup": [*self.shown.setups, *(f"{name}, restart" for name in self.shown.setups), ""],
+            "state": [*range(known.states.n_states), None],
+            "action": [*range(known.problem.n_actions), None],
+            "color": [*self.shown.colors, ""],
+        }
+        asked = [(name, getattr(selection, name)) for name in has]
+        objectives = [o.name for o in known.problem.objectives]
+        return [f"{name} {value}" for name, value in asked if value not in has[name]] + [
+            f"objective {name}" for name in selection.objectives if name not in objectives
+        ]
+
     def _show_state(self, again: bool = True) -> None:
         """Show the actions of the chosen state."""
-        if self.shown is None or self.selection.page != "policy":
+        if self.shown is None:
             return
+        lacks = self._lacks()
+        words = f"Not in this policy: {', '.join(lacks)}. Another stands in its place."
+        self.lacks.object = safe.note_html("info", words) if lacks else ""
         state, action = self._at()
         self._busy = True
         try:
@@ -281,7 +318,7 @@ class PolicyView:
             action,
             self.dark,
             done=self._state_shown,
-            failed=self._fail,
+            failed=self._state_not_shown,
             key="policy-state",
         )
 
@@ -290,6 +327,11 @@ class PolicyView:
         self.state_note.object = spoken(shown.sentence)
         show(shown.pictures, self.state_plot, self.worker, "state")
         self.state_tables.object = shown.tables
+
+    def _state_not_shown(self, why: str) -> None:
+        """Say why nothing is told of the state."""
+        self.state_note.object, self.state_tables.object = safe.note_html("error", why), ""
+        show((), self.state_plot, self.worker, "state")
 
     def _show_further(self) -> None:
         """Show how the values were found, and the policy over parameters."""

@@ -40,7 +40,7 @@ class ResultsView:
         self.selection, self.source, self.worker = selection, source, worker
         self.dark = pn.config.theme == "dark"
         self._seen: Any = None  # what the page shows, or is about to
-        self._shown = 0  # number of runs
+        self._shown: list[str] = []  # runs
         self._busy = False
         self.choice = RunChoice(selection, source)
         self.add = safe.select(
@@ -110,14 +110,20 @@ class ResultsView:
             self._clear()
             self._say_empty(lost)
             return
-        before, self._shown = self._shown, len(entries)
-        if 0 < before < 2 <= len(entries) and not self.selection.view:
+        ids = [entry.id for entry in entries]
+        before = self._shown
+        if len(before) == 1 < len(ids) and not self.selection.view:
             self.selection.view = COMPARE  # which calls this again
             return
-        wanted = (stamp(entries), tuple(lost), self.selection.view, self.selection.repeat)
+        self._shown = ids
+        selection = self.selection
+        asked = (selection.view, selection.repeat, bool(selection.runs))
+        wanted = (stamp(entries), tuple(lost), *asked)
         if wanted == self._seen or self.choice.too_soon(self._seen, wanted, PATIENCE):
             return
         self._seen = wanted
+        if before and before != ids:
+            self._clear(keep=True)  # no results of one run under the words of another
         self._show_runs(entries, lost)
         readable = [entry.id for entry in entries if entry.readable]
         if not readable:
@@ -199,6 +205,9 @@ class ResultsView:
         for entry in (e for e in entries if not e.readable):
             why = entry.info.reason or entry.info.status
             self.legend.object += safe.note_html("error", f"{label_of(entry)}: {why}")
+        if any(entry.profile == "quick" for entry in entries):
+            words = "The quick profile takes few patients: it shows the way, not the numbers."
+            self.legend.object += safe.note_html("info", words)
         going = [e for e in entries if e.info.status in ("running", "interrupted")]
         for entry in going:
             told = entry.info.progress

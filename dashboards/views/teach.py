@@ -25,7 +25,7 @@ HOW = (
     "of a button is an action of the paper and one forward run. The game is won when every bar "
     "ends in the green band: in as few runs as possible. Sliders change several values at once; "
     "the model runs when you tell it to. Click the chart of misfits to go back to an earlier run: "
-    "that is free."
+    "that is free. A game lasts as long as the page: one that is loaded again begins anew."
 )
 
 
@@ -60,6 +60,7 @@ class TeachView:
         self.back = pn.widgets.Button(label="Back to the best run", width=160)
         self.compare = pn.widgets.Button(label="Compute the scoreboard", width=190)
         self.status, self.hint = safe.html(""), safe.html("")
+        self.lacks = safe.html("")
         self.advice = safe.html("")
         self.scoreboard = Scoreboard(worker)
         self.board = Board(worker, self._act, self._slide, self._go)
@@ -88,6 +89,7 @@ class TeachView:
         return pn.Column(
             safe.html("<div class='faint'>{how}</div>", how=HOW),
             pn.FlexBox(self.model, self.patient, self.again, align_items="flex-end", margin=0),
+            self.lacks,
             self.hint,
             self.status,
             self.board.panel,
@@ -102,7 +104,12 @@ class TeachView:
 
     def refresh(self) -> None:
         """Open what was chosen while another page was shown."""
-        if self._stale:
+        if not self._stale:
+            return
+        if self.game is not None and self.selection.model in ("", self.model.value):
+            self._stale = False  # the game goes on: its patient is not that of another page
+            self.selection.patient = self.patient.value
+        else:
             self._follow()
 
     def _pick(self, **values: Any) -> None:
@@ -125,6 +132,11 @@ class TeachView:
         """Offer the patients of a model, and begin where another is wanted."""
         chosen = self.selection.patient if self.selection.patient in patients else ""
         chosen = chosen or lessons.LESSONS[name].first or next(iter(patients))
+        wanted = {"model": self.selection.model, "patient": self.selection.patient}
+        taken = {"model": name, "patient": chosen}
+        lacks = [f"{what} {v}" for what, v in wanted.items() if v and v != taken[what]]
+        words = f"Not on this page: {', '.join(lacks)}. Another stands in its place."
+        self.lacks.object = safe.note_html("info", words) if lacks else ""
         self._busy = True
         try:
             self.model.value = name
@@ -225,6 +237,11 @@ class TeachView:
         if now is None or not self._next or self.worker.is_busy("teach-run"):
             return
         move = self._next.popleft()()
+        if move.who == game.YOU and now.is_idle(move):
+            words = f"{move.words}: nothing changes, as at the border; no forward run was made."
+            self.advice.object = safe.note_html("info", words)
+            self._go_on()
+            return
         if move.who == game.VITO:
             self.advice.object = safe.note_html("info", f"Vito: {move.words}.")
         self.worker.submit(

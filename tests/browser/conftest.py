@@ -26,8 +26,9 @@ STUDIES = {
     "ep-personalization": {"n_patients": 4, "n_samples": 100, "n_starts": 2},
 }
 _STUDY = """
-import json, pathlib, sys
+import json, os, pathlib, sys
 from vitolab import studies
+os.nice(10)
 name, overrides, results = sys.argv[1:]
 info = studies.run(
     studies.find_study(name),
@@ -102,11 +103,17 @@ def watched():
 
 @pytest.fixture
 def new_page(browser, watched):
-    """Opens pages: ``new_page(url, width=..., dark=..., wait=...)``."""
+    """Opens pages: ``new_page(url, width=..., dark=..., wait=..., slower=...)``."""
     contexts = []
 
     def open_page(
-        url: str, *, width: int = 1280, height: int = 900, dark: bool = False, wait: bool = True
+        url: str,
+        *,
+        width: int = 1280,
+        height: int = 900,
+        dark: bool = False,
+        wait: bool = True,
+        slower: float = 1.0,
     ):
         context = browser.new_context(
             viewport={"width": width, "height": height},
@@ -118,6 +125,9 @@ def new_page(browser, watched):
         context.set_default_timeout(20_000)
         page = context.new_page()
         watched.watch(page)
+        if slower > 1.0:
+            protocol = context.new_cdp_session(page)
+            protocol.send("Emulation.setCPUThrottlingRate", {"rate": slower})
         page.goto(url, wait_until="commit")
         if wait:
             page.wait_for_selector("main.shown")
@@ -143,23 +153,31 @@ def serve_store():
         server.stop()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def running(request, tmp_path_factory):
+    """Studies that run while other tests do, at low priority, if any test asks for them."""
+    root, processes = tmp_path_factory.mktemp("results"), {}
+    if any("quick_store" in item.fixturenames for item in request.session.items):
+        for name, overrides in STUDIES.items():
+            said = (root / f"{name}.txt").open("w")
+            processes[name] = subprocess.Popen(
+                [sys.executable, "-c", _STUDY, name, json.dumps(overrides), str(root)],
+                stdout=said,
+                stderr=said,
+            )
+    yield root, processes
+    for process in processes.values():
+        process.terminate()
+        process.wait()
+
+
 @pytest.fixture(scope="session")
-def quick_store(tmp_path_factory) -> Path:
+def quick_store(running) -> Path:
     """Results of two real studies, reduced, and of a grid of starts."""
-    root = tmp_path_factory.mktemp("results")
+    root, processes = running
+    for name, process in processes.items():
+        assert process.wait() == 0, (root / f"{name}.txt").read_text()
     made.grid(root)
-    running = {
-        name: subprocess.Popen(
-            [sys.executable, "-c", _STUDY, name, json.dumps(overrides), str(root)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for name, overrides in STUDIES.items()
-    }
-    for name, process in running.items():
-        said, _ = process.communicate()
-        assert process.returncode == 0, f"{name}: {said}"
     return root
 
 

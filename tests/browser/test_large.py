@@ -79,6 +79,12 @@ def test_another_patient_is_shown_within_a_second(server, store, new_page):
     assert min(took) < 1.0 * shared()
 
 
+def test_a_patient_is_whole_on_a_slow_machine(server, store, new_page):
+    """What is ready before the browser has drawn the page waits for it."""
+    page = new_page(f"{server.url}?page=patient&runs={store[1]}", slower=6.0)
+    page.get_by_text("Parameters of run 1").first.wait_for()
+
+
 def test_eight_tabs_work_at_once_and_nothing_of_them_stays(tmp_path, new_server, new_page):
     """Documents and figures of closed tabs are let go, those of open ones are there."""
     run, grid = made.traced(tmp_path, n_patients=3, n_starts=1), made.grid(tmp_path)
@@ -89,7 +95,7 @@ def test_eight_tabs_work_at_once_and_nothing_of_them_stays(tmp_path, new_server,
         f"page=policy&runs={grid}&state=3": "State 3 stands for misfits",
         "page=teach&model=circulation-2p": "1 forward run;",
     }
-    server = new_server(tmp_path, code=SERVE, arguments=("3000",))
+    server = new_server(tmp_path, code=SERVE, arguments=("2000",))
 
     def alive() -> list[int]:
         """Documents and figures that the server holds."""

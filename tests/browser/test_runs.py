@@ -239,7 +239,7 @@ def test_hostile_values_of_the_address_never_act(url, new_page):
     payloads = itertools.cycle(stores.PAYLOADS)
     state = "&".join(f"{name}={quote(next(payloads))}" for name in NAMES)
     page = new_page(f"{url}?{state}#{quote(stores.PAYLOADS[0])}")
-    page.get_by_text("The address held values that are none").wait_for()
+    page.get_by_text("The address held values that make no sense").wait_for()
     page.get_by_text("34 runs. Choose").wait_for()
     assert page.evaluate("window.hit") is None
 

@@ -1,0 +1,62 @@
+"""The pace of a browser: nothing more is sent to a page before it has drawn what it got.
+
+Widgets of BokehJS that are changed after they were made and before they are drawn fail, and what
+came in the same message is lost. A page that is built while a machine is busy would lose words
+and figures so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import param
+from panel.custom import JSComponent
+
+#: Time that a browser has to draw (s); then the page goes on without its answer.
+PATIENCE = 10.0
+
+
+class Pace(JSComponent):
+    """Asks the browser whether it has drawn; invisible itself."""
+
+    asked = param.Integer(0, doc="Count of questions.")
+    drawn = param.Integer(0, doc="The question that was answered last.")
+
+    _esm = """
+    export function render({model, view}) {
+      const whole = (part) => {
+        const children = part.child_views ?? []
+        return part.el.isConnected && (!part.model.esm || part.container.childElementCount > 0)
+          && children.length === (part.child_models ?? []).length && children.every(whole)
+      }
+      let waiting = 0
+      const look = () => {
+        const own = Bokeh.index.roots.filter((root) => root.model.document === view.model.document)
+        waiting = own.every(whole) ? 0 : setTimeout(look, 20)
+        if (!waiting) model.drawn = model.asked
+      }
+      const asked = () => {
+        if (model.drawn !== model.asked && !waiting) waiting = setTimeout(look, 0)
+      }
+      model.on('asked', asked)
+      model.on('remove', () => clearTimeout(waiting))
+      asked()
+      return document.createElement('span')
+    }
+    """
+
+    def __init__(self, answered: Callable[[], None], **params: object) -> None:
+        super().__init__(width=0, height=0, margin=0, **params)
+        self._until = 0.0
+        self.param.watch(lambda _: answered(), "drawn")
+
+    def ask(self) -> None:
+        """Something was sent: ask whether it is drawn."""
+        self._until = time.monotonic() + PATIENCE
+        self.asked += 1
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the page can take more."""
+        return self.drawn == self.asked or time.monotonic() > self._until
