@@ -9,10 +9,13 @@ import pandas as pd
 
 from vitolab import plots
 from vitolab.plots.summary import order_of, summarize
+from vitolab.problem import Problem
+from vitolab.uncertainty import summary as uncertainty
 
 from . import grids, words
 from .compare import methods_figure, methods_table
 from .part import Part
+from .problems import as_stored
 from .stored import Stored
 
 _CURVES = {"time": "time [s]", "lv_volume": "LV volume [mL]", "lv_pressure": "LV pressure [mmHg]"}
@@ -187,8 +190,66 @@ def _agents(stored: Stored, repeat: int) -> Part:
     return Part(words.agents(table), plots.agent_curves(rows), (("All numbers", table),))
 
 
+def _scaling(stored: Stored, repeat: int) -> Part:
+    rows = stored.personalizations
+    table = plots.agent_table(rows)
+    figure = plots.scaling_curves(rows, _problems(stored))
+    return Part(words.agents(table), figure, (("All numbers", table),))
+
+
+def _problems(stored: Stored) -> dict[str, Problem]:
+    """Problems by setup, to look at."""
+    return {setup: as_stored(record) for setup, record in stored.problems.items()}
+
+
+def _solutions(stored: Stored, repeat: int) -> Part:
+    rows, problems = stored.personalizations, _problems(stored)
+    table = uncertainty.identifiability_table(rows, problems)
+    sentence = (
+        "From many starts a method ends at other parameters wherever the measurements do not "
+        "determine them: the range of its solutions, as a share of the domain."
+    )
+    return Part(sentence, plots.solution_ranges(rows, problems), (("Range of solutions", table),))
+
+
+def _coverage(stored: Stored, repeat: int) -> Part:
+    rows, problems = stored.personalizations, _problems(stored)
+    tables = (
+        ("Truth within the region", uncertainty.coverage_table(rows, problems)),
+        ("How well it was sampled", uncertainty.sampling_table(rows)),
+    )
+    sentence = (
+        "On the diagonal a region of the posterior holds the true parameters as often as it says; "
+        "grey is binomial error. It has to on patients of the personalised model itself, and need "
+        "not on those of a richer one."
+    )
+    return Part(sentence, plots.coverage_curves(rows, problems), tables)
+
+
+def _stability(stored: Stored, repeat: int) -> Part:
+    rows, problems = stored.personalizations, _problems(stored)
+    sentence = (
+        "Each patient was measured again and again with new errors: the standard deviation of the "
+        "parameters that each method found, as a share of the domain."
+    )
+    table = uncertainty.stability_table(rows, problems)
+    return Part(sentence, plots.stability_spread(rows, problems), (("All numbers", table),))
+
+
+def _forecast(stored: Stored, repeat: int) -> Part:
+    rows = stored.personalizations
+    method = "vito-continuous" if "vito-continuous" in set(rows["method"]) else rows["method"][0]
+    table = uncertainty.forecast_table(rows)
+    sentence = (
+        "Pressures after a fluid bolus, forecast from a personalisation before it. On the "
+        "horizontal line a forecast says no change; what does not beat that predicts nothing."
+    )
+    return Part(sentence, plots.forecast_changes(rows, method=method), (("Errors", table),))
+
+
 _METHODS = Section("methods", "Methods", _methods)
 _PATIENTS = Section("patients", "Patients", _patients)
+_AGENTS = (Section("curves", "Curves", _agents), _PATIENTS)
 _SCOUTING = (
     Section("curves", "Curves", _scouting),
     Section("numbers", "Numbers", _scouting_numbers),
@@ -206,7 +267,15 @@ _GRID = (
     Section("numbers", "Numbers", grids.numbers),
 )
 SECTIONS: Mapping[str, tuple[Section, ...]] = {
-    "continuous-convergence": (Section("curves", "Curves", _agents), _PATIENTS),
+    "continuous-convergence": _AGENTS,
+    "hindsight": _AGENTS,
+    "wbc-12p": (Section("scaling", "Number of parameters", _scaling), *_AGENTS),
+    "uncertainty": (
+        Section("solutions", "All solutions", _solutions),
+        Section("coverage", "Coverage", _coverage),
+    ),
+    "stability": (Section("spread", "Spread", _stability),),
+    "prediction": (Section("forecast", "Forecast", _forecast),),
     "rosenbrock-grid": _GRID,
     "wbc-scouting": _SCOUTING,
     "ep-scouting": _SCOUTING,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from bokeh.document import Document
 from bokeh.models import Axis
 
 from vitolab.dashboard import load_dashboards
-from vitolab.models import circulation, rosenbrock
+from vitolab.models import bolus, circulation, rosenbrock
 from vitolab.problem import Objective, Parameter, Problem
 from vitolab.runs import RunFolder
 from vitolab.store import assemble
@@ -119,6 +120,62 @@ def scouting(root: Path, **more: Any) -> str:
         for k in range(3)
     ]
     return store(root, "wbc-scouting", rows, problems={"2p": problem}, **more)
+
+
+def agents(root: Path, study: str = "hindsight") -> str:
+    """Two setups by two agents of two sizes and one reference."""
+    problems = {setup: circulation.problem(setup) for setup in ("2p", "12p")}
+    rows = []
+    for (setup, problem), k in product(problems.items(), range(3)):
+        keys = {"setup": setup, "patient": f"P{k}"}
+        rows += [
+            row(problem, **keys, method=method, n_samples=size, n_states=None, solved=k < size)
+            for method in ("vito-hindsight", "vito-continuous")
+            for size in (1, 100)
+        ]
+        rows.append(row(problem, **keys, method="least-squares-multistart", start=0, n_runs=20))
+    return store(root, study, rows, problems=problems)
+
+
+def uncertainty(root: Path) -> str:
+    """Three starts and a posterior of each patient, whose truth is known."""
+    problem = circulation.problem("2p")
+    rows = []
+    for k in range(4):
+        keys: dict[str, Any] = {"patient": f"P{k}", "n_states": None}
+        for start in range(3):
+            x = {f"x:{p.name}": p.default + 5 * start * p.step for p in problem.parameters}
+            one = row(problem, **keys, method="vito-continuous", start=start)
+            rows.append(one | x)
+        sampled = {"acceptance": 0.3, "autocorrelation": 8.0, "n_effective": 900.0, "n_failed": 0}
+        placed = {"level": 0.2 + 0.2 * k}
+        placed |= {f"rank:{p.name}": 0.1 + 0.2 * k for p in problem.parameters}
+        rows.append(row(problem, **keys, method="posterior", repeat=None) | sampled | placed)
+    return store(root, "uncertainty", rows, problems={"2p": problem})
+
+
+def stability(root: Path) -> str:
+    """Three perturbations of each patient by two methods."""
+    problem = circulation.problem("2p")
+    rows = []
+    for k, repeat, method in product(range(3), range(3), ("vito-continuous", "least-squares")):
+        keys: dict[str, Any] = {"patient": f"P{k}", "method": method, "repeat": repeat}
+        x = {f"x:{p.name}": p.default + repeat * p.step for p in problem.parameters}
+        rows.append(row(problem, **keys) | x)
+    return store(root, "stability", rows, problems={"2p": problem})
+
+
+def prediction(root: Path) -> str:
+    """Forecasts that follow the measured change, and those that say no change."""
+    problem = bolus.problem()
+    rows = []
+    for k in range(6):
+        one = row(problem, setup="bolus", patient=f"P{k}", method="vito-continuous")
+        for name in bolus.PRESSURES:
+            one |= {f"before:{name}": 80.0, f"after:{name}": 85.0 + k}
+            one |= {f"model:{name}": 84.0 + k, f"model's change:{name}": 86.0 + k}
+        rows.append(one)
+    return store(root, "prediction", rows, problems={"bolus": problem})
 
 
 def initialization(root: Path) -> str:

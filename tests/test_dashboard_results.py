@@ -45,6 +45,11 @@ KINDS = {
     "personalization": made.personalization,
     "grid": made.grid,
     "fit": made.fit,
+    "agents": made.agents,
+    "many": lambda root: made.agents(root, "wbc-12p"),
+    "uncertainty": made.uncertainty,
+    "stability": made.stability,
+    "prediction": made.prediction,
 }
 
 
@@ -77,6 +82,12 @@ def curves(runs):
         ("grid", "paths", 1, "x₂"),
         ("fit", "fit", 2, "aortic pressure [mmHg]"),
         ("fit", "loops", 1, "LV pressure [mmHg]"),
+        ("agents", "curves", 6, "training samples per patient"),
+        ("many", "scaling", 3, "free parameters"),
+        ("uncertainty", "solutions", 1, "range of solutions / domain"),
+        ("uncertainty", "coverage", 1, "probability of the region [%]"),
+        ("stability", "spread", 1, "standard deviation / domain"),
+        ("prediction", "forecast", 3, "measured change [mmHg]"),
     ],
 )
 def test_each_kind_of_study_has_its_figures(runs, kind, section, n_panels, label):

@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 
 from vitolab import plots
+from vitolab.identifiability import Sensitivity
+from vitolab.models import circulation
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +78,43 @@ def test_curves_hold_the_numbers_and_references_are_level(personalizations):
         [100 / 3, 200 / 3]
     )
     assert len(list(runs_all.traverse(lambda c: c, [hv.Curve]))) == 3
+
+
+@pytest.fixture(scope="module")
+def many(personalizations) -> pd.DataFrame:
+    """The same with twelve parameters, where nobody but least squares solves anybody."""
+    worse = personalizations.assign(setup="12p")
+    worse["solved"] &= worse["method"] == "least-squares-multistart"
+    return pd.concat([worse, personalizations])
+
+
+def test_runs_are_shown_against_the_number_of_parameters(many):
+    """Agents with their largest training; setups stand in the order of their numbers."""
+    problems = {setup: circulation.problem(setup) for setup in ("2p", "12p")}
+    success, runs_all, _ = list(plots.scaling_curves(many, problems))
+    curves = {c.label: c for c in success.traverse(lambda c: c, [hv.Curve])}
+    assert curves["vito, continuous actions"].dimension_values("n_parameters").tolist() == [2, 12]
+    shares = curves["vito, continuous actions"].dimension_values("value")
+    assert shares == pytest.approx([200 / 3, 0.0])
+    runs = {c.label: c for c in runs_all.traverse(lambda c: c, [hv.Curve])}
+    taken = runs["vito: the paper's agent"].dimension_values("value")
+    assert taken == pytest.approx([62 / 3, 62 / 3])
+    table = plots.agent_table(many)
+    assert table["setup"].drop_duplicates().tolist() == ["2p", "12p"]
+
+
+def test_singular_values_stand_from_the_largest_and_zeros_on_the_lower_end():
+    found = Sensitivity(
+        parameters=("a", "b", "c"),
+        objectives=("y",),
+        x=np.zeros(3),
+        jacobian=np.zeros((1, 3)),
+        singular_values=np.array([9.0, 3.0, 0.0]),
+        directions=np.eye(3),
+    )
+    figure = plots.singular_values({"3p": found})
+    (curve,) = figure.traverse(lambda c: c, [hv.Curve])
+    assert curve.dimension_values("value").tolist() == [9.0, 3.0, 1.0]
 
 
 def test_curves_are_drawn_where_an_agent_solves_nobody(personalizations, tmp_path):

@@ -74,6 +74,17 @@ _AGENTS: Mapping[str, Any] = {
 #: What a user would take instead of an agent.
 _PEERS = ["nelder-mead", "least-squares", "least-squares-multistart"]
 
+_HINDSIGHT: Mapping[str, Any] = {
+    "n_states": {**N_STATES, "rosenbrock": 100, "exact": 120, "bem": 120},
+    "n_replays": 5,
+}
+_MANY: Mapping[str, Any] = {"n_states": dict(CIRCULATION.n_states), "episode": 1}
+#: The error of a measurement, in tolerances, and what the continuous agent learns from.
+_ERRORS: Mapping[str, Any] = {"deviation_share": 0.5, "episode": 1}
+_SURE: Mapping[str, Any] = {**_ERRORS, "n_samples": 100, "n_walkers": 32}
+_STABLE: Mapping[str, Any] = {**_ERRORS, "n_states": N_STATES}
+_BOLUS: Mapping[str, Any] = {"data": "", "n_samples": 100, "episode": 1}
+
 STUDIES = (
     Study(
         name="tour",
@@ -372,6 +383,192 @@ STUDIES = (
             },
         },
         duration={"quick": "a minute", "standard": "about an hour", "paper": "days"},
+    ),
+    Study(
+        name="hindsight",
+        notebook="hindsight.ipynb",
+        title="Hindsight: what the same walks teach when they count again",
+        profiles={
+            "quick": {
+                **_HINDSIGHT,
+                "n_functions": 20,
+                "setups": ["2p", "6p"],
+                "lead_fields": ["bem"],
+                "n_patients": 12,
+                "n_ep_patients": 6,
+                "n_samples": {
+                    "rosenbrock": [10, 100],
+                    "2p": [10, 100],
+                    "6p": [10, 100],
+                    "bem": [10, 30],
+                },
+                "n_repeats": 1,
+                "methods": ["least-squares-multistart"],
+                "n_starts": 3,
+            },
+            "standard": {
+                **_HINDSIGHT,
+                "n_functions": 40,
+                "setups": ["2p", "3p", "5p", "6p"],
+                "lead_fields": ["bem"],
+                "n_patients": 48,
+                "n_ep_patients": 75,
+                "n_samples": {
+                    "rosenbrock": [10, 100, 1000],
+                    "2p": [10, 100, 1000],
+                    "3p": [10, 100, 1000],
+                    "5p": [10, 100, 1000],
+                    "6p": [10, 100, 1000],
+                    "bem": [10, 100, 1000],
+                },
+                "n_repeats": 1,
+                "methods": _PEERS,
+                "n_starts": 5,
+            },
+            "paper": {
+                **_HINDSIGHT,
+                "n_functions": 100,
+                "setups": ["2p", "3p", "5p", "6p"],
+                "lead_fields": ["exact", "bem"],
+                "n_patients": 48,
+                "n_ep_patients": 75,
+                "n_samples": {
+                    setup: [10, 100, 1000, 10000]
+                    for setup in ("rosenbrock", "2p", "3p", "5p", "6p", "exact", "bem")
+                },
+                "n_repeats": 5,
+                "methods": _PEERS,
+                "n_starts": 100,
+            },
+        },
+        duration={"quick": "two minutes", "standard": "about two hours", "paper": "days"},
+    ),
+    Study(
+        name="wbc-12p",
+        notebook="wbc_12p.ipynb",
+        title="Circulation: more than ten parameters",
+        profiles={
+            "quick": {
+                **_MANY,
+                "setups": ["2p", "6p", "12p"],
+                "n_patients": 8,
+                "n_samples": {"2p": [100], "6p": [100], "12p": [5, 100]},
+                "agents": ["vito", "vito-continuous"],
+                "n_repeats": 1,
+                "methods": ["nelder-mead", "least-squares-multistart"],
+                "n_starts": 2,
+            },
+            "standard": {
+                **_MANY,
+                "setups": ["2p", "3p", "5p", "6p", "9p", "12p"],
+                "n_patients": 48,
+                "n_samples": {
+                    **{setup: [100] for setup in ("2p", "3p", "5p", "6p", "9p")},
+                    "12p": [5, 100, 1000],
+                },
+                "agents": ["vito", "vito-hindsight", "vito-continuous"],
+                "n_repeats": 1,
+                "methods": _PEERS,
+                "n_starts": 3,
+            },
+            "paper": {
+                **_MANY,
+                "setups": ["2p", "3p", "5p", "6p", "9p", "12p"],
+                "n_patients": 48,
+                "n_samples": {
+                    setup: [5, 100, 1000, 10000] for setup in ("2p", "3p", "5p", "6p", "9p", "12p")
+                },
+                "agents": ["vito", "vito-hindsight", "vito-continuous"],
+                "n_repeats": 5,
+                "methods": METHODS,
+                "n_starts": 100,
+            },
+        },
+        duration={"quick": "two minutes", "standard": "some hours", "paper": "days"},
+    ),
+    Study(
+        name="uncertainty",
+        notebook="uncertainty.ipynb",
+        title="How sure: all solutions, and their probability",
+        profiles={
+            "quick": {
+                **_SURE,
+                "setups": ["2p", "6p"],
+                "n_patients": 4,
+                "n_simulated": 8,
+                "n_starts": 10,
+                "methods": ["least-squares"],
+                "n_steps": 400,
+                "n_burn": 200,
+                "n_draws": 200,
+            },
+            "standard": {
+                **_SURE,
+                "setups": ["2p", "3p", "5p", "6p"],
+                "n_patients": 48,
+                "n_simulated": 100,
+                "n_starts": 20,
+                "methods": ["least-squares", "nelder-mead"],
+                "n_steps": 2000,
+                "n_burn": 1000,
+                "n_draws": 400,
+            },
+            "paper": {
+                **_SURE,
+                "setups": ["2p", "3p", "5p", "6p", "9p", "12p"],
+                "n_patients": 48,
+                "n_simulated": 1000,
+                "n_starts": 100,
+                "methods": ["least-squares", "nelder-mead"],
+                "n_steps": 10000,
+                "n_burn": 5000,
+                "n_draws": 1000,
+            },
+        },
+        duration={"quick": "two minutes", "standard": "some hours", "paper": "days"},
+    ),
+    Study(
+        name="stability",
+        notebook="stability.ipynb",
+        title="How stable: measured again, would the answer be the same?",
+        profiles={
+            "quick": {
+                **_STABLE,
+                "setups": ["2p", "6p"],
+                "n_patients": 4,
+                "n_perturbations": 8,
+                "n_samples": 100,
+                "methods": ["nelder-mead", "least-squares"],
+            },
+            "standard": {
+                **_STABLE,
+                "setups": ["2p", "3p", "5p", "6p"],
+                "n_patients": 48,
+                "n_perturbations": 20,
+                "n_samples": 1000,
+                "methods": _PEERS,
+            },
+            "paper": {
+                **_STABLE,
+                "setups": ["2p", "3p", "5p", "6p"],
+                "n_patients": 48,
+                "n_perturbations": 100,
+                "n_samples": 10000,
+                "methods": METHODS,
+            },
+        },
+        duration={"quick": "a minute", "standard": "about an hour", "paper": "about a day"},
+    ),
+    Study(
+        name="prediction",
+        notebook="prediction.ipynb",
+        title="Does a personalised model predict? Arterial pressure after a fluid bolus",
+        profiles={
+            "quick": {**_BOLUS, "methods": ["nelder-mead", "least-squares"]},
+            "standard": {**_BOLUS, "methods": _PEERS},
+            "paper": {**_BOLUS, "methods": _PEERS, "n_samples": 1000},
+        },
+        duration={"quick": "a minute", "standard": "two minutes", "paper": "some minutes"},
     ),
 )
 

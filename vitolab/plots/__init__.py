@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vitolab.plots.agents import agent_curves, agent_table
+from vitolab.plots.agents import agent_curves, agent_table, scaling_curves, singular_values
 from vitolab.plots.convergence import (
     convergence_curves,
     learning_panel,
@@ -91,8 +91,10 @@ __all__ = [
     "restart_curves",
     "samples_needed",
     "save",
+    "scaling_curves",
     "scouting_curves",
     "scouting_table",
+    "singular_values",
     "solution_ranges",
     "solvable_table",
     "stability_spread",

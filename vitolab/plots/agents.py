@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import holoviews as hv
 import numpy as np
 import pandas as pd
 
+from vitolab.identifiability import Sensitivity
 from vitolab.plots.convergence import SAMPLES
 from vitolab.plots.style import (
     MARKERS,
@@ -16,9 +18,11 @@ from vitolab.plots.style import (
     method_label,
     panel,
     series,
+    series_color,
     style,
 )
-from vitolab.plots.summary import order_of, over_repeats, summarize
+from vitolab.plots.summary import order_of, over_repeats, setups_of, summarize
+from vitolab.problem import Problem
 
 #: Of which the lines of reference methods are drawn.
 REFERENCES = ("nelder-mead", "bobyqa-cascade-stable", "least-squares-multistart")
@@ -27,6 +31,8 @@ _AGENTS = {
     "vito-hindsight": "vito, with hindsight",
     "vito-continuous": "vito, continuous actions",
 }
+#: Singular values below say nothing: the noise of finite differences is of that size.
+FLOOR = 1e-3
 _MEASURES = (
     ("success", "patients solved [%]"),
     ("runs_all", "mean forward runs, all patients"),
@@ -60,7 +66,7 @@ def agent_curves(
     known = [name for name in METHOD_COLORS if name in set(learned["method"])]
     means = summarize(personalizations, ["setup", "method"])
     levels = {(row["setup"], row["method"]): row for row in means.to_dict("records")}
-    setups = order_of(learned["setup"].tolist())
+    setups = setups_of(learned["setup"])
     size = (3.0, 2.3)
     panels: list[Any] = []
     for measure, label in _MEASURES:
@@ -110,6 +116,109 @@ def agent_curves(
     return layout(panels, columns=len(setups), title=title, size=size)
 
 
+def scaling_curves(
+    personalizations: pd.DataFrame,
+    problems: Mapping[str, Problem],
+    *,
+    patients: str = "synthetic patients",
+) -> Any:
+    """Success and runs of every method against the number of parameters.
+
+    Parameters
+    ----------
+    personalizations : DataFrame
+        Of several setups.
+    problems : mapping of setup name to Problem
+        Or what is stored of them: their parameters are counted.
+    patients : str
+        Who was personalised, for the title.
+
+    Returns
+    -------
+    HoloViews layout
+        Agents with their largest training in each setup, references over all their starts.
+    """
+    most = personalizations.groupby(["setup", "method"])["n_samples"].transform("max")
+    rows = personalizations[most.isna() | (personalizations["n_samples"] == most)]
+    n_parameters = {setup: len(problem.parameters) for setup, problem in problems.items()}
+    rows = rows.assign(n_parameters=rows["setup"].map(n_parameters))
+    means = summarize(rows, ["method", "n_parameters"])
+    methods = [name for name in METHOD_COLORS if name in set(means["method"])]
+    sizes = sorted(set(means["n_parameters"]))
+    panels: list[Any] = []
+    for measure, label in _MEASURES:
+        items: list[Any] = []
+        for rank, name in enumerate(methods):
+            own = means[means["method"] == name].assign(deviation=0.0, repeats=1)
+            items += series(
+                own.rename(columns={measure: "mean"}),
+                "n_parameters",
+                label=_name(name),
+                color=METHOD_COLORS[name],
+                dash="solid" if name in _AGENTS else "dashed",
+                marker=MARKERS[rank % len(MARKERS)],
+            )
+        success = measure == "success"
+        panels.append(
+            panel(
+                hv.Overlay(items),
+                title="",
+                xlabel="free parameters",
+                ylabel=label,
+                legend="right" if measure == _MEASURES[-1][0] else None,
+                size=(3.2, 2.8),
+                xticks=[(n, str(n)) for n in sizes],
+                xlim=(sizes[0] - 0.5, sizes[-1] + 0.5),
+                **({"ylim": (-3.0, 103.0)} if success else _logarithmic(means[measure].tolist())),
+            )
+        )
+    n = personalizations["patient"].nunique()
+    title = f"{n} {patients}, leave-one-out; dashed: no training"
+    return layout(panels, columns=len(panels), title=title, size=(3.2, 2.8))
+
+
+def singular_values(sensitivities: Mapping[str, Sensitivity]) -> Any:
+    """How well the objectives determine the independent combinations of parameters.
+
+    Parameters
+    ----------
+    sensitivities : mapping of setup name to Sensitivity
+
+    Returns
+    -------
+    HoloViews overlay
+        Singular values, largest first, on a logarithmic axis; those that are zero but for noise
+        stand on its lower end. Below the dotted line the whole domain moves no output by one
+        tolerance.
+    """
+    values = {setup: found.singular_values for setup, found in sensitivities.items()}
+    positive = np.concatenate([own[own > FLOOR] for own in values.values()])
+    low = float(positive.min()) / 3.0 if len(positive) else FLOOR
+    longest = max(len(own) for own in values.values())
+    items: list[Any] = []
+    for rank, (setup, own) in enumerate(values.items()):
+        points = pd.DataFrame({"n": np.arange(1, len(own) + 1), "mean": np.maximum(own, low)})
+        items += series(
+            points.assign(deviation=0.0, repeats=1),
+            "n",
+            label=setup,
+            color=series_color(rank),
+            dash="solid",
+            marker=MARKERS[rank % len(MARKERS)],
+        )
+    items.append(style(hv.HLine(1.0), color="#555555", line_width=1.2, line_dash="dotted"))
+    return panel(
+        hv.Overlay(items),
+        title="What the measurements determine",
+        xlabel="independent combination of parameters",
+        ylabel="singular value [tolerances per domain]",
+        legend="right",
+        logy=True,
+        xlim=(0.5, longest + 0.5),
+        ylim=(low / 1.5, 2.0 * float(positive.max()) if len(positive) else 1.0),
+    )
+
+
 def _name(method: str) -> str:
     """Name of a method in a legend: agents are told what they are."""
     return _AGENTS.get(method, method_label(method))
@@ -152,7 +261,7 @@ def agent_table(
     sums = summarize(personalizations, keys)
     order = order_of([*METHOD_COLORS, *personalizations["method"]])
     sums = sums.assign(
-        setup=pd.Categorical(sums["setup"], order_of(personalizations["setup"].tolist())),
+        setup=pd.Categorical(sums["setup"], setups_of(personalizations["setup"])),
         rank=sums["method"].map({name: k for k, name in enumerate(order)}),
     ).sort_values(["setup", "rank", "n_samples"])
     patients = personalizations.groupby("setup")["patient"].nunique()

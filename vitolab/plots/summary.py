@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -91,6 +92,11 @@ def deciles(values: FloatArray, *, best: str) -> FloatArray:
     edges = np.quantile(np.asarray(values, dtype=float), np.linspace(0.0, 1.0, 11))
     bands = np.stack([edges[:-1], edges[1:]], axis=1)
     return bands[::-1] if best == "highest" else bands
+
+
+def setups_of(names: Iterable[str]) -> list[str]:
+    """Setups in the order of the numbers in their names: 2p before 12p."""
+    return sorted(set(names), key=lambda name: [int(n) for n in re.findall(r"\d+", name)] + [name])
 
 
 def order_of(names: Sequence[str]) -> list[str]:

@@ -248,7 +248,7 @@ def coverage_curves(personalizations: pd.DataFrame, problems: Mapping[str, Probl
                 ylim=(0.0, 100.0),
             )
         )
-    return layout(panels, columns=2, size=(3.4, 3.4), gap=(0.9, 0.4))
+    return layout(panels, columns=2, size=(3.4, 3.4), gap=(1.05, 0.4))
 
 
 def forecast_changes(personalizations: pd.DataFrame, *, method: str) -> Any:
@@ -290,7 +290,7 @@ def forecast_changes(personalizations: pd.DataFrame, *, method: str) -> Any:
         panels.append(
             panel(
                 hv.Overlay(items),
-                title=name.replace("_", " "),
+                title=name.replace("_", " ").capitalize(),
                 xlabel="measured change [mmHg]",
                 ylabel="forecast change [mmHg]",
                 size=(3.0, 3.0),
@@ -299,5 +299,5 @@ def forecast_changes(personalizations: pd.DataFrame, *, method: str) -> Any:
                 ylim=(low, high),
             )
         )
-    title = f"pressure after a fluid bolus, {method_label(method)}"
+    title = f"Pressure after a fluid bolus, {len(own)} subjects, {method_label(method)}"
     return layout(panels, columns=3, title=title, size=(3.0, 3.0), gap=(0.35, 0.3))

@@ -7,13 +7,14 @@ their figures by `vitolab.plots`.
 
 from vitolab.uncertainty.bolus import Bolus, read_bolus
 from vitolab.uncertainty.coverage import posteriors, simulated_patients
-from vitolab.uncertainty.forecast import forecast_table, forecasts, refit_volume
+from vitolab.uncertainty.forecast import forecasts, refit_volume
 from vitolab.uncertainty.methods import Learning, Methods, vito_learner
 from vitolab.uncertainty.posterior import LogProbability, Posterior, sample_posterior
 from vitolab.uncertainty.solutions import Solutions, solution_set
 from vitolab.uncertainty.stability import perturbed, stability
 from vitolab.uncertainty.summary import (
     coverage_table,
+    forecast_table,
     identifiability_table,
     sampling_table,
     stability_table,

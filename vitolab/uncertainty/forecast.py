@@ -21,20 +21,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
-from vitolab.files import digest, stream
+from vitolab.files import digest
 from vitolab.models.bolus import PRESSURES
 from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.tables import fit_row, table
 from vitolab.uncertainty.bolus import Bolus
 from vitolab.uncertainty.methods import Methods, Walks
-from vitolab.uncertainty.summary import FORECASTS
 from vitolab.validation.parts import Part, PartStore, budget, child_seed
 
 N_GRID = 41
 N_ROUNDS = 3  # 800 mL / 40 / 20 / 20: to 0.05 mL
-NAIVE = "no change"
 
 
 class Refit(NamedTuple):
@@ -188,53 +185,3 @@ def _forecast(
             f"model's change:{name}": float(z[i] + shifted.y[i] - y[i]),
         }
     return row
-
-
-def forecast_table(personalizations: pd.DataFrame, *, n_resamples: int = 2000) -> pd.DataFrame:
-    """Errors of all forecasts beside those of "no change", over all subjects.
-
-    Parameters
-    ----------
-    personalizations : DataFrame
-        Of `forecasts`.
-    n_resamples : int
-        For the interval of the difference: subjects drawn with replacement.
-
-    Returns
-    -------
-    DataFrame
-        Per method, pressure and forecast: mean absolute error, bias, share of subjects whose error
-        is smaller than without change, and the mean difference of the absolute errors (below
-        zero: better than no change) with its 95 % interval.
-    """
-    rows = []
-    for method, own in personalizations.groupby("method", sort=True):
-        for name in PRESSURES:
-            measured = own[f"after:{name}"].to_numpy()
-            naive = own[f"before:{name}"].to_numpy() - measured
-            for forecast in (NAIVE, *FORECASTS):
-                error = naive if forecast == NAIVE else own[f"{forecast}:{name}"] - measured
-                error = np.asarray(error, dtype=np.float64)
-                row = {
-                    "method": method,
-                    "pressure": name,
-                    "forecast": forecast,
-                    "mean |error| [mmHg]": np.abs(error).mean(),
-                    "bias [mmHg]": error.mean(),
-                    "subjects": len(own),
-                    "fitted before [%]": 100.0 * own["solved"].mean(),
-                }
-                if forecast != NAIVE:
-                    gain = np.abs(error) - np.abs(naive)
-                    index = stream("forecast table", len(gain)).integers(
-                        len(gain), size=(n_resamples, len(gain))
-                    )
-                    low, high = np.quantile(gain[index].mean(axis=1), [0.025, 0.975])
-                    row |= {
-                        "nearer than no change [%]": 100.0 * np.mean(gain < 0),
-                        "difference [mmHg]": gain.mean(),
-                        "from": low,
-                        "to": high,
-                    }
-                rows.append(row)
-    return pd.DataFrame(rows)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import product
 
+import numpy as np
 import pandas as pd
 
+from vitolab.files import stream
 from vitolab.problem import Problem
 
 POSTERIOR = "posterior"
 #: What `vitolab.uncertainty.forecasts` reads from a model.
 FORECASTS = ("model", "model's change")
+NAIVE = "no change"
 
 
 def groups(
@@ -184,4 +187,56 @@ def sampling_table(personalizations: pd.DataFrame) -> pd.DataFrame:
                 "best draw within tolerances [%]": 100.0 * own["solved"].mean(),
             }
         )
+    return pd.DataFrame(rows)
+
+
+def forecast_table(personalizations: pd.DataFrame, *, n_resamples: int = 2000) -> pd.DataFrame:
+    """Errors of all forecasts beside those of "no change", over all subjects.
+
+    Parameters
+    ----------
+    personalizations : DataFrame
+        Of `vitolab.uncertainty.forecasts`.
+    n_resamples : int
+        For the interval of the difference: subjects drawn with replacement.
+
+    Returns
+    -------
+    DataFrame
+        Per method, pressure and forecast: mean absolute error, bias, share of subjects whose error
+        is smaller than without change, and the mean difference of the absolute errors (below
+        zero: better than no change) with its 95 % interval.
+    """
+    rows = []
+    names = map(str, personalizations.columns)
+    pressures = [name.removeprefix("after:") for name in names if name.startswith("after:")]
+    for method, own in personalizations.groupby("method", sort=True):
+        for name in pressures:
+            measured = own[f"after:{name}"].to_numpy()
+            naive = own[f"before:{name}"].to_numpy() - measured
+            for forecast in (NAIVE, *FORECASTS):
+                error = naive if forecast == NAIVE else own[f"{forecast}:{name}"] - measured
+                error = np.asarray(error, dtype=np.float64)
+                row = {
+                    "method": method,
+                    "pressure": name,
+                    "forecast": forecast,
+                    "mean |error| [mmHg]": np.abs(error).mean(),
+                    "bias [mmHg]": error.mean(),
+                    "subjects": len(own),
+                    "fitted before [%]": 100.0 * own["solved"].mean(),
+                }
+                if forecast != NAIVE:
+                    gain = np.abs(error) - np.abs(naive)
+                    index = stream("forecast table", len(gain)).integers(
+                        len(gain), size=(n_resamples, len(gain))
+                    )
+                    low, high = np.quantile(gain[index].mean(axis=1), [0.025, 0.975])
+                    row |= {
+                        "nearer than no change [%]": 100.0 * np.mean(gain < 0),
+                        "difference [mmHg]": gain.mean(),
+                        "from": low,
+                        "to": high,
+                    }
+                rows.append(row)
     return pd.DataFrame(rows)
