@@ -8,6 +8,8 @@ from typing import Any
 
 import pandas as pd
 
+from vitolab.uncertainty.summary import range_of
+
 from .film import OWN, Film, Key, film, traces, worst_misfit
 from .problems import as_stored
 from .source import Source
@@ -17,6 +19,7 @@ from .stored import Stored, largest
 STUDIES = (
     *("wbc-convergence", "wbc-scouting", "wbc-fit", "rosenbrock-grid", "tour"),
     *("ep-convergence", "ep-scouting", "ep-personalization"),
+    *("continuous-convergence", "hindsight", "wbc-12p"),
 )
 WORDS = {"n_samples": "samples", "n_states": "states", "repeat": "repeat", "start": "start"}
 
@@ -78,6 +81,34 @@ def summary(stored: Stored, setup: str, method: str) -> pd.DataFrame:
     return found.merge(known[["patient", *numeric]], on="patient", how="left")
 
 
+def solutions(stored: Stored, setup: str, patient: str, method: str) -> pd.DataFrame:
+    """Range of each parameter over all solved fits of a patient by a method.
+
+    Returns
+    -------
+    DataFrame
+        Empty where fewer than two fits, of the largest training size, were solved.
+    """
+    table, problem = stored.personalizations, as_stored(stored.problems[setup])
+    own = table[
+        (table["setup"] == setup) & (table["patient"] == patient) & (table["method"] == method)
+    ]
+    own = largest(own)
+    own = own[own["solved"].astype(bool)]
+    if len(own) < 2:
+        return pd.DataFrame()
+    share = range_of(own, problem).iloc[0]
+    return pd.DataFrame(
+        {
+            "parameter": [p.label for p in problem.parameters],
+            "solved fits": len(own),
+            "from": [f"{own[f'x:{p.name}'].min():.5g}" for p in problem.parameters],
+            "to": [f"{own[f'x:{p.name}'].max():.5g} {p.unit}" for p in problem.parameters],
+            "range / domain [%]": [f"{100.0 * share[p.name]:.1f}" for p in problem.parameters],
+        }
+    )
+
+
 def methods(stored: Stored, setup: str) -> list[str]:
     """Methods of a setup that personalised, Vito first."""
     from vitolab.plots.style import METHOD_COLORS
@@ -135,6 +166,8 @@ class Chosen:
     keys : list
         See `keys`.
     film : Film
+    solutions : DataFrame
+        See `solutions`.
     summary : DataFrame or None
         None where it is shown already.
     """
@@ -149,6 +182,7 @@ class Chosen:
     methods: list[str]
     keys: list[tuple[Key, bool]]
     film: Film
+    solutions: pd.DataFrame
     summary: pd.DataFrame | None
 
 
@@ -198,5 +232,6 @@ def choose(
         methods=known,
         keys=fits,
         film=film(stored, setup, patient, method, near[0][0]),
+        solutions=solutions(stored, setup, patient, method),
         summary=None if shown == (stored.id, setup, method) else summary(stored, setup, method),
     )

@@ -24,7 +24,7 @@ pn.extension(sizing_mode="stretch_width", design="native")
 
 TITLES = {"runs": "Runs", "results": "Results", "policy": "Policy", "patient": "Patient"}
 TITLES |= {"teach": "Teach"}
-SYNTHETIC = "patients of the studies are synthetic"
+SYNTHETIC = "patients are synthetic, but for those of your own files"
 POLL = 100  # ms between two looks for finished work
 REFRESH = 2.0  # s between two listings of the store
 STALE = 15.0  # s without a listing, after which the page says so

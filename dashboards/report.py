@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from vitolab.runs import RunInfo
+
 from . import export, safe
 from .choice import label_of
 from .gallery import Picture
@@ -145,10 +147,15 @@ def make_file(
     return name, export.page(title, facts, chapters)
 
 
+def _is_of_a_user(info: RunInfo) -> bool:
+    """Whether the patients of a run came from a file of somebody's own."""
+    return info.study == "personalize" or bool(info.parameters.get("data"))
+
+
 def _facts(entry: Entry) -> dict[str, str]:
     """What was run, for colleagues."""
     info = entry.info
-    patients = "of a user" if info.study == "personalize" else "synthetic"
+    patients = "of a user" if _is_of_a_user(info) else "synthetic"
     facts = {
         "study": info.study,
         "patients": patients,

@@ -123,8 +123,8 @@ def scouting(root: Path, **more: Any) -> str:
 
 
 def agents(root: Path, study: str = "hindsight") -> str:
-    """Two setups by two agents of two sizes and one reference."""
-    problems = {setup: circulation.problem(setup) for setup in ("2p", "12p")}
+    """Three setups by two agents of two sizes and one reference."""
+    problems = {setup: circulation.problem(setup) for setup in ("2p", "12p")} | {"bem": EP}
     rows = []
     for (setup, problem), k in product(problems.items(), range(3)):
         keys = {"setup": setup, "patient": f"P{k}"}
@@ -139,10 +139,10 @@ def agents(root: Path, study: str = "hindsight") -> str:
 
 def uncertainty(root: Path) -> str:
     """Three starts and a posterior of each patient, whose truth is known."""
-    problem = circulation.problem("2p")
+    problem, patients = circulation.problem("2p"), circulation.cohort().first(4)
     rows = []
-    for k in range(4):
-        keys: dict[str, Any] = {"patient": f"P{k}", "n_states": None}
+    for k, patient in enumerate(patients):
+        keys: dict[str, Any] = {"patient": patient.name, "n_states": None}
         for start in range(3):
             x = {f"x:{p.name}": p.default + 5 * start * p.step for p in problem.parameters}
             one = row(problem, **keys, method="vito-continuous", start=start)
@@ -151,7 +151,8 @@ def uncertainty(root: Path) -> str:
         placed = {"level": 0.2 + 0.2 * k}
         placed |= {f"rank:{p.name}": 0.1 + 0.2 * k for p in problem.parameters}
         rows.append(row(problem, **keys, method="posterior", repeat=None) | sampled | placed)
-    return store(root, "uncertainty", rows, problems={"2p": problem})
+    known = patient_table({"2p": problem}, patients)
+    return store(root, "uncertainty", rows, problems={"2p": problem}, patients=known)
 
 
 def stability(root: Path) -> str:
@@ -165,7 +166,7 @@ def stability(root: Path) -> str:
     return store(root, "stability", rows, problems={"2p": problem})
 
 
-def prediction(root: Path) -> str:
+def prediction(root: Path, **more: Any) -> str:
     """Forecasts that follow the measured change, and those that say no change."""
     problem = bolus.problem()
     rows = []
@@ -175,7 +176,7 @@ def prediction(root: Path) -> str:
             one |= {f"before:{name}": 80.0, f"after:{name}": 85.0 + k}
             one |= {f"model:{name}": 84.0 + k, f"model's change:{name}": 86.0 + k}
         rows.append(one)
-    return store(root, "prediction", rows, problems={"bolus": problem})
+    return store(root, "prediction", rows, problems={"bolus": problem}, **more)
 
 
 def initialization(root: Path) -> str:

@@ -6,6 +6,7 @@ import re
 import shutil
 from dataclasses import replace
 
+import dashboard_runs as made
 import numpy as np
 import pandas as pd
 import panel as pn
@@ -186,6 +187,23 @@ def test_a_run_whose_folder_was_moved_is_said_to_be_gone(tmp_path, store):
     run.rename(tmp_path / "elsewhere")
     with pytest.raises(ValueError, match="the folder is gone"):
         fits.load(found, run.name)
+
+
+def test_all_solutions_of_a_patient_stand_below_the_charts(tmp_path):
+    """Three starts ten steps apart: their range as a share of the domain; one fit has none."""
+    made.uncertainty(tmp_path)
+    view, chosen, working = opened(tmp_path, patient="C03", method="vito-continuous")
+    problem, who = circulation.problem("2p"), view.patient.value
+    found = fits.solutions(view._stored, "2p", who, "vito-continuous").set_index("parameter")
+    for p in problem.parameters:
+        row = found.loc[p.label]
+        assert (row["solved fits"], row["from"]) == (3, f"{p.default:.5g}")
+        share = 100 * 10 * p.step / (p.upper - p.lower)
+        assert float(row["range / domain [%]"]) == pytest.approx(share, abs=0.05)
+    assert f"All solutions of {who} by vito-continuous" in words(view.solutions.object)
+    chosen.method = "posterior"
+    working.wait()
+    assert view.solutions.object == ""
 
 
 def test_the_list_of_all_patients_is_linked(store, fitted):

@@ -82,7 +82,7 @@ def curves(runs):
         ("grid", "paths", 1, "x₂"),
         ("fit", "fit", 2, "aortic pressure [mmHg]"),
         ("fit", "loops", 1, "LV pressure [mmHg]"),
-        ("agents", "curves", 6, "training samples per patient"),
+        ("agents", "curves", 9, "training samples per patient"),
         ("many", "scaling", 3, "free parameters"),
         ("uncertainty", "solutions", 1, "range of solutions / domain"),
         ("uncertainty", "coverage", 1, "probability of the region [%]"),
@@ -389,6 +389,15 @@ def test_hostile_names_are_text_in_the_page_and_in_its_files(tmp_path):
     assert not any("<img src=x" in str(text) for text in shown)
     page = report.make_file(found, [run], "methods", None, "html")[1].decode()
     assert "<img src=x" not in page
+
+
+def test_a_page_says_whose_patients_it_shows(runs, tmp_path):
+    found, ids = runs
+    _, content = report.make_file(found, [ids["prediction"]], "forecast", None, "html")
+    assert "<td>synthetic</td>" in content.decode()
+    run = made.prediction(tmp_path, parameters={"data": "surgery.csv"})
+    _, content = report.make_file(listed(tmp_path), [run], "forecast", None, "html")
+    assert "<td>of a user</td>" in content.decode()
 
 
 def test_a_section_is_drawn_once(runs):

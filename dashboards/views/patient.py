@@ -69,6 +69,7 @@ class PatientView:
         self.newest = safe.html("")
         self.message = safe.note("loading", "the patients are being read …")
         self.outcome, self.count = safe.html(""), safe.html("")
+        self.solutions = safe.html("")
         self.charts = pn.Column(sizing_mode="stretch_width", margin=0)
         self.cohort = Cohort(lambda name: self._set(patient=name))
         self.content = pn.Column(sizing_mode="stretch_width", margin=0, visible=False)
@@ -101,6 +102,7 @@ class PatientView:
                 self.count,
                 self.player,
                 self.charts,
+                self.solutions,
                 self.cohort.panel,
             ]
         )  # fmt: skip
@@ -246,6 +248,9 @@ class PatientView:
         self.outcome.object = safe.fill(
             "<h2>{words}</h2>", words=film.words(chosen.method)
         ) + "".join(safe.note_html("info", note) for note in notes)
+        caption = f"All solutions of {chosen.patient} by {chosen.method}: what the fits leave open"
+        told = chosen.solutions
+        self.solutions.object = safe.table_html(told, caption=caption) if len(told) else ""
         if self.screen is not None:
             self.screen.show(film)
         else:  # they take a second: words and lists are there before

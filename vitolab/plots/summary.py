@@ -95,8 +95,13 @@ def deciles(values: FloatArray, *, best: str) -> FloatArray:
 
 
 def setups_of(names: Iterable[str]) -> list[str]:
-    """Setups in the order of the numbers in their names: 2p before 12p."""
-    return sorted(set(names), key=lambda name: [int(n) for n in re.findall(r"\d+", name)] + [name])
+    """Setups in the order of the numbers in their names: 2p before 12p, and names alone last."""
+
+    def key(name: str) -> tuple[bool, list[int], str]:
+        numbers = [int(digits) for digits in re.findall(r"\d+", name)]
+        return not numbers, numbers, name
+
+    return sorted(set(names), key=key)
 
 
 def order_of(names: Sequence[str]) -> list[str]:
