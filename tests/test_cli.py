@@ -184,6 +184,10 @@ def test_a_template_can_be_personalised(
     assert seen["patients"] == ["example 1", "example 2"]
     assert (seen["n_states"], seen["n_samples"], seen["seed"]) == (150, 9, 2)
     assert len(seen["train_on"]) == 48
+    assert seen["methods"] == ("vito",)
+    assert call("personalize", "circulation", *options, "--method", "vito-continuous") == 0
+    assert (seen["methods"], seen["n_samples"]) == (("vito-continuous",), 100)
+    capsys.readouterr()
     out = tmp_path / "out.csv"
     more = ["--train-on", tmp_path / "patients.csv", "--out", out]
     assert call("personalize", "circulation", *options, *more) == 0

@@ -136,6 +136,24 @@ def test_an_agent_that_left_a_patient_out_is_the_one_that_never_heard_of_them(
     pd.testing.assert_frame_equal(one, two)
 
 
+def test_the_agent_with_continuous_actions_leaves_patients_out_too(run, linear_patients, tmp_path):
+    """Whether others are in the file, or act beside it, makes no difference."""
+    alone = run(linear_patients[:3], linear_patients, methods=("vito-continuous",), n_samples=20)
+    assert set(alone["training"]) == {
+        f"9 patients, without {patient.name}" for patient in linear_patients[:3]
+    }
+    assert alone["solved"].all()
+    assert alone["n_runs"].max() <= 5  # the problem is linear
+    stored = latest(tmp_path / "results", "personalize")
+    assert stored.personalizations["n_states"].isna().all()
+    assert set(stored.traces["event"]) <= {"start", "step", "restart"}
+    both = run(
+        linear_patients[:2], linear_patients, methods=("vito", "vito-continuous"), n_samples=20
+    )
+    own = both[both["method"] == "vito-continuous"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(own, alone.head(2), check_dtype=False)
+
+
 def test_the_same_patient_is_recognised_by_name_or_by_what_was_measured(
     linear_problem, linear_patients
 ):

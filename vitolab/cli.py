@@ -129,9 +129,21 @@ def personalize(
         Path | None,
         typer.Option(metavar="FILE.csv", help="Patients to learn from [default: synthetic ones]."),
     ] = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            help="vito, vito-continuous (few forward runs per patient), or a method that learns "
+            "nothing, such as least-squares-multistart."
+        ),
+    ] = "vito",
     n_samples: Annotated[
-        int, typer.Option(min=1, help="Transitions to explore per patient to learn from.")
-    ] = 2000,
+        int | None,
+        typer.Option(
+            min=1,
+            help="Transitions to explore per patient to learn from [default: 2000; 100 for "
+            "vito-continuous, which take two forward runs each].",
+        ),
+    ] = None,
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Leave out patients with empty cells.")
     ] = False,
@@ -182,7 +194,7 @@ def personalize(
     import time
 
     from vitolab.display import shown
-    from vitolab.personalization import personalize_file
+    from vitolab.personalization import CONTINUOUS, personalize_file
     from vitolab.store import newest_progress
 
     began = time.time()
@@ -194,8 +206,9 @@ def personalize(
             train_on=training,
             trained_on=trained_on,
             n_states=chosen.n_states[setup],
-            n_samples=n_samples,
+            n_samples=n_samples or (100 if method == CONTINUOUS else 2000),
             max_runs=chosen.max_runs,
+            methods=(method,),
             seed=seed,
             n_jobs=n_jobs,
             results_root=results,

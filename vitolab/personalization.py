@@ -18,7 +18,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from vitolab.agent import Vito, n_states_at_most
+from vitolab.agent import ContinuousVito, Vito, n_states_at_most
 from vitolab.claims import RunFailed
 from vitolab.files import atomic, digest
 from vitolab.patients import InputError, PatientTable, headed
@@ -27,9 +27,10 @@ from vitolab.store import OpenRun, Run, open_run
 from vitolab.tables import fit_row, joined_traces, patient_table, trace_columns
 from vitolab.tables import table as personalization_table
 from vitolab.trajectories import Personalizer, StopReason, Trajectories
-from vitolab.validation import REFERENCES, budget, child_seed, policy_arrays, walks_for
+from vitolab.validation import EPISODE, REFERENCES, budget, child_seed, policy_arrays, walks_for
 
-AGENTS = ("vito", "vito-deterministic")
+CONTINUOUS = "vito-continuous"
+AGENTS = ("vito", "vito-deterministic", CONTINUOUS)
 
 
 def personalize_file(
@@ -71,12 +72,13 @@ def personalize_file(
         Number of states; where fewer distinct misfits were observed, the smaller number is used
         and recorded.
     n_samples : int
-        Transitions explored per training patient.
+        Transitions explored per training patient: of long walks, for ``vito-continuous`` of walks
+        of one step, which take two forward runs each.
     max_runs : int, optional
         Forward runs allowed per personalisation; by default the paper's 50 per parameter.
     methods : sequence of str
-        ``vito``, ``vito-deterministic``, and reference methods by name, each of which starts
-        once, uniformly in Ω.
+        ``vito``, ``vito-deterministic``, ``vito-continuous``, and reference methods by name, each
+        of which starts once, uniformly in Ω.
     seed, n_jobs : int
     results_root : Path or str
         Folder of runs and of the walk cache; the run is stored as study ``personalize``.
@@ -123,6 +125,8 @@ def personalize_file(
     train_on = sorted(train_on, key=lambda patient: patient.name)
     left_out = {p.name: training_overlap(problem, p, train_on) for p in table.patients}
     learning = [method for method in methods if method in AGENTS]
+    discrete = [method for method in learning if method != CONTINUOUS]
+    continuous = [CONTINUOUS] if CONTINUOUS in learning else []
     for patient in table.patients:
         if learning and len(left_out[patient.name]) == len(train_on):
             raise InputError(
@@ -156,7 +160,6 @@ def personalize_file(
     else:
         try:
             label = {"setup": setup, "repeat": None, "start": None, "seed": seed}
-            trained = label | {"n_states": n_states, "n_samples": n_samples}
             untrained = label | {"n_states": None, "n_samples": None}
             references = [method for method in methods if method in REFERENCES]
             _refer(run, problem, table.patients, references, untrained, max_runs, n_jobs)
@@ -164,24 +167,32 @@ def personalize_file(
             if learning:
                 child = child_seed(seed, "repeat", 0)  # the studies', so that walks are shared
                 cache = Path(results_root)
-                run.progress("exploring", 0, len(train_on))
-                walks = walks_for(problem, train_on, n_samples, child, n_jobs, cache)
-                walks = walks.first(n_samples)
                 groups: dict[tuple[str, ...], list[Patient]] = {}
                 for patient in table.patients:
                     groups.setdefault(left_out[patient.name], []).append(patient)
-                _learn(
-                    run,
-                    problem,
-                    groups,
-                    walks,
-                    learning,
-                    trained,
-                    trained_on,
-                    max_runs,
-                    child,
-                    n_jobs,
-                )
+                for together, states, episode in (
+                    (discrete, n_states, EPISODE),
+                    (continuous, None, 1),
+                ):
+                    if not together:
+                        continue
+                    run.progress("exploring", 0, len(train_on))
+                    walks = walks_for(problem, train_on, n_samples, child, n_jobs, cache, episode)
+                    walks = walks.first(n_samples)
+                    trained = label | {"n_states": states, "n_samples": n_samples}
+                    _learn(
+                        run,
+                        problem,
+                        groups,
+                        walks,
+                        together,
+                        trained,
+                        trained_on,
+                        max_runs,
+                        child,
+                        n_jobs,
+                    )
+            if discrete:
                 arrays = policy_arrays(
                     {setup: problem},
                     train_on,
@@ -325,24 +336,30 @@ def _learn(
     n_jobs: int,
 ) -> None:
     """For each set of training patients left out, learn from the others and personalise."""
+    kind = CONTINUOUS if CONTINUOUS in methods else "agents"
 
     def work(left_out: tuple[str, ...]) -> None:
-        missing = [p for p in groups[left_out] if not run.has_part(digest("agents", p.name))]
+        missing = [p for p in groups[left_out] if not run.has_part(digest(kind, p.name))]
         if not missing:
             return
         train = walks.select([name for name in walks.patients if name not in left_out])
-        used = min(label["n_states"], n_states_at_most(problem, train))
-        vito = Vito.learn(problem, train, used, child_seed(seed, "without", *left_out))
-        agents = {
-            method: vito.acting(deterministic=method == "vito-deterministic") for method in methods
-        }
+        agents: dict[str, Personalizer] = {}
+        used = None
+        if kind == CONTINUOUS:
+            agents[CONTINUOUS] = ContinuousVito.learn(problem, train)
+        else:
+            most = min(label["n_states"], n_states_at_most(problem, train))
+            vito = Vito.learn(problem, train, most, child_seed(seed, "without", *left_out))
+            used = vito.states.n_states
+            for method in methods:
+                agents[method] = vito.acting(deterministic=method == "vito-deterministic")
         training = f"{len(train.patients)} {trained_on}"
         if left_out:
             training += f", without {' and '.join(left_out)}"
-        more = {"n_states_used": vito.states.n_states, "training": training}
+        more = {"n_states_used": used, "training": training}
         for patient in missing:
             part = _part(problem, patient, agents, label, more, max_runs, seed)
-            run.write_part(digest("agents", patient.name), *part)
+            run.write_part(digest(kind, patient.name), *part)
 
     _each(run, "learning and personalising", work, list(groups), n_jobs)
 
