@@ -573,7 +573,7 @@ STUDIES = (
 )
 
 #: Studies of the demonstration, each at its quick profile.
-DEMO = ("rosenbrock-grid", "wbc-convergence", "ep-personalization")
+DEMO = ("rosenbrock-grid", "wbc-convergence", "ep-personalization", "continuous-convergence")
 
 
 def find_study(name: str) -> Study:
