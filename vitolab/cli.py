@@ -99,7 +99,7 @@ def run(
 
 @app.command()
 def demo(results: Results = Path("results")) -> None:
-    """Run one quick study per model and print Vito beside the references."""
+    """Run quick studies, one per model and one of three agents, and print Vito beside others."""
     from vitolab import studies
 
     last = studies.demo(results)[-1]

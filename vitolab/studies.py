@@ -133,7 +133,7 @@ def _check_counts(what: str, value: Any) -> None:
 
 
 def demo(results: Path | str = Path("results")) -> list[RunInfo]:
-    """Run one quick study per model and print how Vito stands beside the references.
+    """Run quick studies and print how Vito stands beside the references.
 
     Returns
     -------

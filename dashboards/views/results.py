@@ -192,7 +192,7 @@ class ResultsView:
         else:
             self.message.object = safe.note_html(
                 "empty",
-                f"{self.source.results} holds no runs as yet. Three quick studies:",
+                f"{self.source.results} holds no runs as yet. Four quick studies:",
                 f"vitolab demo --results {shlex.quote(str(self.source.results))}",
             )
 
