@@ -319,6 +319,20 @@ def test_each_study_fits_its_notebook(known: Study) -> None:
         assert parameters.keys() == values.keys(), "each profile names every parameter"
 
 
+def test_a_file_is_named_from_where_the_user_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And one that is not there is refused before anything is stored."""
+    prediction = find_study("prediction")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"data is .*measured\.csv, expected a file that exists"):
+        run(prediction, overrides={"data": "measured.csv"}, results=tmp_path / "results")
+    assert not (tmp_path / "results").exists()
+    (tmp_path / "measured.csv").touch()
+    parameters = checked_parameters(prediction, "quick", {"data": "measured.csv"})
+    assert parameters["data"] == str(tmp_path / "measured.csv")
+
+
 def table() -> pd.DataFrame:
     rows = [
         ("2p", "nelder-mead", None, None, True, 30),

@@ -26,6 +26,8 @@ __all__ = ["DEMO", "GIVEN", "STUDIES", "Study", "checked_parameters", "demo", "f
 
 #: Parameters of every notebook that are not the study's: they come from arguments of `run`.
 GIVEN = ("seed", "n_jobs", "results", "run_folder")
+#: Parameters that name a file; empty for none.
+FILES = ("data",)
 
 
 def run(
@@ -118,6 +120,12 @@ def checked_parameters(study: Study, profile: str, overrides: Mapping[str, Any])
             raise ValueError(f"{study.name}: there is no parameter {name!r}, {expected}")
         parameters[name] = checked_value(f"{study.name}: {name}", value, own[name][0])
         _check_counts(f"{study.name}: {name}", parameters[name])
+    for name in FILES:
+        if parameters.get(name):
+            file = Path(parameters[name]).absolute()  # a notebook runs in another folder
+            if not file.is_file():
+                raise ValueError(f"{study.name}: {name} is {file}, expected a file that exists")
+            parameters[name] = str(file)
     return parameters
 
 
