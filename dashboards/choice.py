@@ -24,7 +24,8 @@ def label_of(entry: Entry) -> str:
     when = safe.plain(info.started[:16].replace("T", " "))
     size = entry.profile or ("own size" if entry.readable else info.status)
     tail = entry.info.path.name.rpartition("-")[2]
-    return f"{safe.plain(info.study, 64)} {when}, {size} ({safe.plain(tail, 24)})"
+    name = f"{safe.plain(info.study, 64)} {when}".strip()
+    return f"{name}, {size} ({safe.plain(tail, 24)})"
 
 
 def stamp(entries: Sequence[Entry]) -> tuple[Any, ...]:

@@ -70,8 +70,9 @@ class Cohort:
         self.mark = ColumnDataSource({"x": [], "y": []})
         self.figure = chart("All patients; click one", "", "", height=320)
         self.figure.scatter(
-            "x", "y", source=self.source, size=9, color="color", line_color=look().paper, alpha=0.85
-        )
+            "x", "y", source=self.source, size=9, color="color", line_color=look().paper,
+            alpha=0.85, nonselection_alpha=0.85,
+        )  # fmt: skip
         self.figure.scatter(
             "x", "y", source=self.mark, size=17, fill_alpha=0.0, line_width=2.5,
             line_color=look().ink,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from vitolab.problem import Problem
 
 from . import safe
+from .problems import signed
 
 BUTTON_CSS = ".bk-btn { padding: 4px 0; font-variant-numeric: tabular-nums; }"
 
@@ -54,7 +55,7 @@ class Controls:
             for action in range(k * per_parameter, (k + 1) * per_parameter):
                 steps = int(problem.actions[action, k])
                 button = pn.widgets.Button(
-                    label=f"{steps:+d}".replace("-", "−"),
+                    label=signed(f"{steps:+d}"),
                     width=50,
                     margin=2,
                     stylesheets=[BUTTON_CSS],
@@ -114,10 +115,10 @@ class Controls:
             "step is {step}</span>",
             label=p.label,
             words=words,
-            value=f"{value:.5g}".replace("-", "−"),
+            value=signed(f"{value:.5g}"),
             unit=p.unit,
-            lower=f"{p.lower:g}".replace("-", "−"),
-            upper=f"{p.upper:g}".replace("-", "−"),
+            lower=signed(f"{p.lower:g}"),
+            upper=signed(f"{p.upper:g}"),
             step=f"{p.step:g} {p.unit}".strip(),
         )
 

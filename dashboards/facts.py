@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-_COLUMNS = ("setup", "method", "n_states", "n_samples", "start", "solved", "n_runs", "patient")
+_COLUMNS = ("setup", "method", "n_states", "n_samples", "solved", "n_runs", "patient")
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class Facts:
         Forward runs that Vito took on average.
     best : str
         The reference method with most success, in words.
-    damaged : bool
-        Whether they cannot be read.
+    damaged : str
+        Why the run is not whole; empty if it is.
     """
 
     patients: int | None = None
@@ -34,14 +34,13 @@ class Facts:
     solved: float | None = None
     runs: float | None = None
     best: str = ""
-    damaged: bool = False
+    damaged: str = ""
 
 
 def read_facts(file: Path) -> Facts:
     """Size and key results from a table of personalisations.
 
-    Of several training sizes the largest counts; where all methods went from the same numbered
-    starts, only starts that all of a setup used, as in the table that `vitolab demo` prints.
+    Of several training sizes the largest counts, and every start: as the page Results compares.
 
     Raises
     ------
@@ -51,20 +50,13 @@ def read_facts(file: Path) -> Facts:
     columns = pq.read_table(file, columns=list(_COLUMNS)).to_pydict()
     rows = list(zip(*(columns[name] for name in _COLUMNS), strict=True))
     largest: dict[Any, tuple[int, int]] = defaultdict(lambda: (-1, -1))
-    used: dict[Any, set[str]] = defaultdict(set)
-    methods: dict[str, set[str]] = defaultdict(set)
-    numbered: dict[str, bool] = defaultdict(lambda: True)
-    for setup, method, n_states, n_samples, start, *_ in rows:
+    for setup, method, n_states, n_samples, *_ in rows:
         size = (-1 if n_samples is None else n_samples, -1 if n_states is None else n_states)
         largest[setup, method] = max(largest[setup, method], size)
-        used[setup, start].add(method)
-        methods[setup].add(method)
-        numbered[setup] &= start is not None
     sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
-    for setup, method, n_states, n_samples, start, solved, n_runs, _ in rows:
+    for setup, method, n_states, n_samples, solved, n_runs, _ in rows:
         size = (-1 if n_samples is None else n_samples, -1 if n_states is None else n_states)
-        shared = not numbered[setup] or used[setup, start] == methods[setup]
-        if size == largest[setup, method] and shared:
+        if size == largest[setup, method]:
             one = sums[method]
             one[0] += 1
             one[1] += bool(solved)

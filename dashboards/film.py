@@ -49,8 +49,8 @@ class Film:
         Row of the personalisation.
     traced : bool
         Whether the runs are stored; if not, the result stands for the only one.
-    lost : str
-        Why stored runs cannot be read; empty if they can, or none are stored.
+    lost : dict of str to str
+        What is stored of this and cannot be read, and why.
     x, y, c : ndarray, shape (n_runs, ...)
     restarts : ndarray of bool, shape (n_runs,)
     state : ndarray of int, shape (n_runs,)
@@ -71,7 +71,7 @@ class Film:
     patient: Patient
     outcome: Mapping[Any, Any]
     traced: bool
-    lost: str
+    lost: Mapping[str, str]
     x: Any
     y: Any
     c: Any
@@ -97,8 +97,8 @@ class Film:
     @property
     def notes(self) -> list[str]:
         """What is to be said about the whole."""
-        not_traced = f"The stored forward runs cannot be read: {self.lost}." if self.lost else ""
-        told = [] if self.traced else [not_traced or NOT_TRACED]
+        told = [] if self.traced or self.lost else [NOT_TRACED]
+        told += [f"{what} cannot be read: {why}." for what, why in self.lost.items()]
         return told + [EXPLAINED] * self.explained
 
     def words(self, method: str) -> str:
@@ -112,7 +112,8 @@ class Film:
         told += "" if runs == 1 else "s"
         if restarts:
             told += f" with {restarts} restart{'' if restarts == 1 else 's'}"
-        told += f"; the worst misfit is {worst:.2f} tolerances."
+        best = "" if outcome["solved"] else " of the best run"
+        told += f"; the worst misfit{best} is {worst:.2f} tolerances."
         with contextlib.suppress(ValueError):  # a reason of another version
             told += f" {StopReason(str(outcome.get('stop_reason'))).sentence}"
         return told
@@ -150,6 +151,9 @@ def film(stored: Stored, setup: str, patient: str, method: str, key: Key) -> Fil
         known = stored.source.made(
             stored.id, f"{setup}/knowledge", lambda run: knowledge(_arrays(run), setup, problem)
         )
+    wanted = {"The stored forward runs": "traces"} if not traced else {}
+    wanted |= {"The stored policy": "arrays"} if method in DISCRETE and known is None else {}
+    lost = {what: why for what, name in wanted.items() if (why := stored.why_not(name))}
     columns = [f"x:{p.name}" for p in problem.parameters]
     columns += [f"{prefix}:{o.name}" for prefix in "yc" for o in problem.objectives]
     missing = [name for name in columns if name not in trace]
@@ -157,7 +161,7 @@ def film(stored: Stored, setup: str, patient: str, method: str, key: Key) -> Fil
         raise ValueError(f"the forward runs of {patient} have no column {missing[0]!r}")
     told = sentences(trace, problem, known)
     if not traced:
-        told = ["The result; the runs that led to it are not stored."]
+        told = ["The result, without the runs that led to it."]
     runs_again, note = _model(problem, person)
     x, y, c = (
         trace[[f"{prefix}:{item.name}" for item in named]].to_numpy(float)
@@ -172,7 +176,7 @@ def film(stored: Stored, setup: str, patient: str, method: str, key: Key) -> Fil
         patient=person,
         outcome=outcome.to_dict("records")[0],
         traced=traced,
-        lost="" if traced else traces_lost(stored),
+        lost=lost,
         x=x,
         y=y,
         c=c,
@@ -193,17 +197,6 @@ def traces(stored: Stored) -> pd.DataFrame:
         return stored.traces
     except ValueError:
         return pd.DataFrame(columns=[*KEYS, "iteration", "event", "action", "state"])
-
-
-def traces_lost(stored: Stored) -> str:
-    """Why stored forward runs cannot be read; empty if they can, or none are stored."""
-    if not stored.has_file("traces.parquet"):
-        return ""
-    try:
-        _ = stored.traces
-    except ValueError as error:
-        return str(error)
-    return ""
 
 
 def _arrays(run: Run) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from panel.io.resources import LOCAL_DIST
 from . import safe
 from .address import sync
 from .pace import Pace
-from .selection import MOST, Selection
+from .selection import Selection
 from .source import Source, shared
 from .worker import Worker
 
@@ -78,8 +78,15 @@ class Frame:
 
     def _turned(self) -> None:
         """Another page is selected."""
-        self.worker.later(self.show, "page")
-        self.tick()
+        if self.pace.is_free:
+            self.show()
+            self.pace.ask()
+        else:
+            self.worker.later(self.show, "page", failed=self._not_shown)
+
+    def _not_shown(self, why: str) -> None:
+        """Say why a page is not shown."""
+        self.notice.object = safe.note_html("error", why)
 
     def show(self) -> None:
         """Show the page that is selected; it is built when it is first shown."""
@@ -170,8 +177,7 @@ class Frame:
 
     def show_notice(self) -> None:
         """Say what of the address was not taken."""
-        most = {"runs": f"runs (at most {MOST} names)"}
-        refused = [most.get(name, name) for name in self.selection.refused]
+        refused = self.selection.refused
         self.notice.object = (
             safe.note_html(
                 "info",

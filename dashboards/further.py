@@ -73,7 +73,7 @@ class Further:
 
     def _not_shown(self, why: str) -> None:
         """Say why there is nothing to show."""
-        self.clear()
+        show((), self.gallery, self.worker, "further")
         self.note.object = safe.note_html("error", why)
 
     def clear(self) -> None:

@@ -119,6 +119,9 @@ def show(pictures: Sequence[Picture], into: pn.Column, worker: Worker, key: str)
     for place, column in enumerate(into):
         column.visible = place < len(pictures)
         column[1].item = ""  # the old one must not stand under new words
+    if not pictures:
+        worker.drop(f"{key}-gallery")
+        return
 
     def put(place: int) -> None:
         if place < len(pictures):

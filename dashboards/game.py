@@ -134,7 +134,10 @@ class Game:
             here.origin[np.newaxis], here.count[np.newaxis], np.array([action])
         )
         x = self.problem.at(here.origin[np.newaxis], count)[0]
-        return Move(who, x, action_names(self.problem)[action], here.origin, count[0])
+        words = action_names(self.problem)[action]
+        if not np.array_equal(count[0] - here.count, self.problem.actions[action]):
+            words += ", as far as the border"
+        return Move(who, x, words, here.origin, count[0])
 
     def slide(self, x: FloatArray) -> Move:
         """Parameters set by hand, kept within the domain."""
@@ -278,9 +281,11 @@ def score(who: str, fit: Fit, problem: Problem) -> dict[str, object]:
 
 def own_score(game: Game) -> dict[str, object]:
     """Row of the player in the scoreboard."""
-    helped = any(move.who == VITO for move in game.moves[: game.solved_at])
+    made = {move.who for move in game.moves[: game.solved_at]}
+    who = "you, with Vito's help" if VITO in made else "you"
+    who = "Vito, in this game" if VITO in made and YOU not in made else who
     return {
-        "who": "you, with Vito's help" if helped else "you",
+        "who": who,
         "solved": "yes" if game.solved_at else "not yet",
         "runs": game.solved_at or game.n_runs,
         "worst misfit [tol.]": f"{game.worst:.2f}",

@@ -1,4 +1,4 @@
-"""The pace of a browser: nothing more is sent to a page before it has drawn what it got.
+"""The pace of a browser: the worker's results wait until it has made the widgets it was sent.
 
 Widgets of BokehJS that are changed after they were made and before they are drawn fail, and what
 came in the same message is lost. A page that is built while a machine is busy would lose words
@@ -18,7 +18,13 @@ PATIENCE = 10.0
 
 
 class Pace(JSComponent):
-    """Asks the browser whether it has drawn; invisible itself."""
+    """Asks the browser whether it has made what it was sent; invisible itself.
+
+    Parameters
+    ----------
+    answered : callable
+        Called when the browser has answered.
+    """
 
     asked = param.Integer(0, doc="Count of questions.")
     drawn = param.Integer(0, doc="The question that was answered last.")
@@ -33,8 +39,9 @@ class Pace(JSComponent):
       let waiting = 0
       const look = () => {
         const own = Bokeh.index.roots.filter((root) => root.model.document === view.model.document)
-        waiting = own.every(whole) ? 0 : setTimeout(look, 20)
-        if (!waiting) model.drawn = model.asked
+        waiting = 0
+        if (own.every(whole)) model.drawn = model.asked
+        else waiting = setTimeout(look, 20)
       }
       const asked = () => {
         if (model.drawn !== model.asked && !waiting) waiting = setTimeout(look, 0)
@@ -52,8 +59,12 @@ class Pace(JSComponent):
         self.param.watch(lambda _: answered(), "drawn")
 
     def ask(self) -> None:
-        """Something was sent: ask whether it is drawn."""
-        self._until = time.monotonic() + PATIENCE
+        """Something was sent: ask whether it is drawn.
+
+        A browser that does not answer is waited for once, not for each question again.
+        """
+        if self.drawn == self.asked:
+            self._until = time.monotonic() + PATIENCE
         self.asked += 1
 
     @property

@@ -36,8 +36,7 @@ COLUMNS = (
     {
         "field": "solved",
         "title": "Vito [%]",
-        "hint": "Solved by Vito with its largest training, all setups; from the starts that all "
-        "methods had, where those are numbered: the page Results counts every start",
+        "hint": "Solved by Vito with its largest training, all setups and starts",
     }
     | {"digits": 1},
     {"field": "runs", "title": "Vito runs", "hint": "Forward runs that Vito took on average"}
@@ -62,7 +61,7 @@ def row(entry: Entry) -> dict[str, Any]:
     if info.status == "unreadable" and "another version" in info.reason:
         status = "⚠ other version"
     if facts is not None and facts.damaged:
-        status, note = STATUS["unreadable"], "its table of personalisations cannot be read"
+        status, note = STATUS["unreadable"], facts.damaged
     return {
         "key": entry.id or entry.key,
         "choice": bool(entry.id),

@@ -111,7 +111,7 @@ class Scoreboard:
             if self.scores
             else "Press the button to let Vito and the reference methods play."
         )
-        self.pane.object = safe.table_html(table, caption=f"You first. {note}")
+        self.pane.object = safe.table_html(table, caption=f"This game first. {note}")
 
 
 def _key(who: str) -> str:

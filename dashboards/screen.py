@@ -157,7 +157,11 @@ class Screen:
 def _columns(problem: Problem) -> list[dict[str, Any]]:
     """Columns of the table of all runs."""
     short = [
-        (f"x{k}", p.label, max(0, math.ceil(-math.log10(p.step))))
+        (
+            f"x{k}",
+            f"{p.label} [{p.unit}]" if p.unit else p.label,
+            max(0, math.ceil(-math.log10(p.step))),
+        )
         for k, p in enumerate(problem.parameters)
     ]
     short += [(f"c{k}", f"{o.label} [tol.]", 2) for k, o in enumerate(problem.objectives)]

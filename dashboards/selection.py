@@ -91,7 +91,8 @@ class Selection(param.Parameterized):
             if name in values:
                 parsed = _parsed(name, written)
                 if parsed is None:
-                    refused.append(name)
+                    many = name == "runs" and written.count(",") >= MOST
+                    refused.append(f"runs, at most {MOST} of them" if many else name)
                 else:
                     values[name] = parsed
         self.refused = tuple(dict.fromkeys(refused))

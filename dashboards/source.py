@@ -95,7 +95,7 @@ class Source:
         self.listed = 0.0
         self.problem = ""
         self._by_id: dict[str, Entry] = {}
-        self._facts: dict[tuple[str, Any], Facts] = {}  # by key and mark of the table
+        self._facts: dict[str, tuple[Print, Facts]] = {}  # by key, with the files as they were
         self._runs: OrderedDict[str, _Opened] = OrderedDict()
         self._lock = threading.RLock()
         self._was_there = False  # the folder
@@ -136,7 +136,9 @@ class Source:
             name = name if _NAME.fullmatch(name) else ""
             used.add(folder)
             key = f"{study}/{folder}"
-            facts = self._facts.get((key, _mark(info.path))) if info.finished else None
+            seen, facts = self._facts.get(key, ((), None))
+            if facts is not None and seen != fingerprint(info.path):
+                facts = None
             yield Entry(name, key, info, _profile(info), facts)
 
     def _followed(self, info: RunInfo) -> RunInfo:
@@ -265,10 +267,10 @@ class Source:
             entry = self._by_id.get(run_id)
             if entry is None or entry.info.status != "complete":
                 continue
-            mark = _mark(entry.info.path)
+            mark = fingerprint(entry.info.path)
             facts = self._read_facts(entry.info.path)
             with self._lock:
-                self._facts[entry.key, mark] = facts
+                self._facts[entry.key] = mark, facts
                 learned[entry.key] = facts
         with self._lock:
             self.entries = tuple(
@@ -280,24 +282,23 @@ class Source:
         """Size and key results of a run."""
         file = path / "personalizations.parquet"
         try:
-            return read_facts(file) if self._is_inside(file) else Facts(damaged=True)
+            for name, record in Run.load(path).manifest.files.items():
+                stored = path / name
+                if not stored.is_file():
+                    return Facts(damaged=f"{name} is missing")
+                if stored.stat().st_size != record.size:
+                    return Facts(damaged=f"{name} is not as long as it was stored")
+            if not self._is_inside(file):
+                return Facts(damaged=f"{file.name}: a link that leads out is not followed")
+            return read_facts(file)
         except (OSError, ValueError, KeyError, TypeError):
-            return Facts(damaged=True)
+            return Facts(damaged="its table of personalisations cannot be read")
 
 
 @cache
 def shared(results: Path) -> Source:
     """The one source of a folder in this process."""
     return Source(results)
-
-
-def _mark(path: Path) -> tuple[int, int] | None:
-    """Time and size of the table of personalisations of a run; None if there is none."""
-    try:
-        found = (path / "personalizations.parquet").stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size
 
 
 def fingerprint(path: Path) -> Print:

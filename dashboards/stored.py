@@ -74,12 +74,15 @@ class Stored:
         """One row per forward run of what was traced."""
         return self._run.traces
 
-    def has_file(self, name: str) -> bool:
-        """Whether the run says that it stored a file."""
+    def why_not(self, what: str) -> str:
+        """Why stored ``traces`` or ``arrays`` cannot be read; empty if they can, or none are."""
         try:
-            return name in self._run.manifest.files
-        except ValueError:
-            return False
+            file = {"traces": "traces.parquet", "arrays": "arrays.npz"}[what]
+            if file in self._run.manifest.files:
+                getattr(self, what)
+        except ValueError as error:
+            return str(error)
+        return ""
 
     @property
     def arrays(self) -> Mapping[str, NDArray[Any]]:

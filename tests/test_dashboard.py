@@ -337,7 +337,7 @@ def test_a_page_gets_no_more_before_it_has_drawn(tmp_path, monkeypatch):
     work, got = worker.Worker(), []
     shown = frame.Frame(selection.Selection(), listed(tmp_path), work)
     monkeypatch.setattr(shown, "_next", float("inf"))
-    for number in range(3):
+    for number in range(5):
         work.later(lambda number=number: got.append(number), f"piece {number}")
     shown.tick()
     shown.tick()
@@ -346,8 +346,9 @@ def test_a_page_gets_no_more_before_it_has_drawn(tmp_path, monkeypatch):
     assert got == [0, 1]
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now + pace.PATIENCE + 1)
-    shown.tick()
-    assert got == [0, 1, 2]
+    for _ in range(3):  # one that never answers is waited for once
+        shown.tick()
+    assert got == [0, 1, 2, 3, 4]
 
 
 def test_an_error_becomes_one_sentence(capsys):
@@ -654,16 +655,24 @@ def test_a_run_whose_table_is_destroyed_is_not_listed_as_whole(tmp_path):
     assert shown["status"] == "⚠ damaged"
 
 
-def test_damage_while_the_page_is_open_is_seen(tmp_path):
+@pytest.mark.parametrize("name", ["personalizations.parquet", "patients.parquet"])
+@pytest.mark.parametrize("gone", [True, False])
+def test_damage_while_the_page_is_open_is_seen(tmp_path, name, gone):
+    """Any file that the run says it stored, missing or of another length."""
     run = stores.stored_run(tmp_path)
     found = listed(tmp_path)
     found.learn_facts([run.name])
-    assert not found.entries[0].facts.damaged
-    (run / "personalizations.parquet").unlink()
+    assert found.entries[0].facts.damaged == ""
+    content = (run / name).read_bytes()
+    (run / name).unlink()
+    if not gone:
+        (run / name).write_bytes(content[:-9])
     found.refresh(older_than=0)
     assert found.entries[0].facts is None
     found.learn_facts([run.name])
-    assert found.entries[0].facts.damaged
+    why = f"{name} is {'missing' if gone else 'not as long as it was stored'}"
+    assert found.entries[0].facts.damaged == why
+    assert load_dashboards("rows").row(found.entries[0])["note"].endswith(why)
 
 
 @pytest.mark.parametrize(

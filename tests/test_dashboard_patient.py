@@ -177,6 +177,7 @@ def test_forward_runs_that_are_lost_are_not_called_unstored(tmp_path, store):
     assert "cannot be read" in told
     assert "traces.parquet: the file is missing" in told
     assert "not stored" not in told
+    assert "not stored" not in words(view.screen.told.object)
 
 
 def test_a_run_whose_folder_was_moved_is_said_to_be_gone(tmp_path, store):
@@ -235,7 +236,8 @@ def test_what_a_run_lacks_falls_back(store):
     assert view.content.visible
     assert view.patient.value == "C01"
     assert view.player.value == view.player.end
-    assert "Not in this run: setup 9p, patient Nobody, method magic." in view.outcome.object
+    lacks = "setup 9p, patient Nobody, method magic, start 77, forward run 1000001"
+    assert f"Not in this run: {lacks}." in view.outcome.object
 
 
 def test_a_run_that_the_store_lacks_is_told(store):

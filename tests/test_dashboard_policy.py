@@ -150,7 +150,10 @@ def test_the_newest_run_once_chosen_is_called_so_no_more(tmp_path):
 def test_what_stands_below_a_policy_fails_alone(runs, monkeypatch):
     """The states are shown where the map over parameters cannot be drawn."""
 
+    tried = []
+
     def fail(*_):
+        tried.append(1)
         raise ValueError("no map")
 
     monkeypatch.setattr(further, "prepare_further", fail)
@@ -158,6 +161,20 @@ def test_what_stands_below_a_policy_fails_alone(runs, monkeypatch):
     view, _ = opened(policy_page.PolicyView, found, runs=[ids["grid"]])
     assert view.content.visible
     assert "no map" in view.further.note.object
+    view.refresh()
+    view.worker.wait(60)
+    assert len(tried) == 1
+
+
+def test_a_policy_that_was_left_does_not_come_back(runs):
+    found, ids = runs
+    chosen, working = selection.Selection(page="policy", runs=[ids["grid"]]), worker.Worker()
+    view = policy_page.PolicyView(chosen, found, working)
+    view.panel()
+    chosen.runs = ["gone"]
+    working.wait(60)
+    assert not view.content.visible
+    assert "Not in this store: gone" in view.message.object
 
 
 def test_a_click_chooses_the_nearest_state(runs):

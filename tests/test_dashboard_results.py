@@ -199,6 +199,17 @@ def test_a_part_is_chosen_by_the_address_and_by_the_user(runs):
     assert len(plots_of(view.gallery)) == 1
 
 
+def test_results_that_were_left_do_not_come_back(runs):
+    found, ids = runs
+    chosen, working = selection.Selection(page="results", runs=[ids["grid"]]), worker.Worker()
+    view = results_page.ResultsView(chosen, found, working)
+    view.panel()
+    chosen.runs = ["gone"]
+    working.wait(60)
+    assert view.sentence.object == ""
+    assert "Not in this store: gone" in view.message.object
+
+
 def test_results_of_a_run_do_not_stand_under_the_words_of_another(runs):
     found, ids = runs
     view, _ = opened(results_page.ResultsView, found, runs=[ids["scouting"]])
@@ -215,7 +226,7 @@ def test_what_an_address_asks_in_vain_falls_back(runs):
         results_page.ResultsView, found, runs=[ids["scouting"]], view="nonsense", repeat=99
     )
     assert view.sections.value == "curves"
-    assert view.message.object == ""
+    assert "Not in this run: part nonsense, repeat 99." in view.message.object
 
 
 def test_without_a_choice_the_newest_run_is_shown_and_the_address_stays(runs):

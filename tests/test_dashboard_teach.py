@@ -239,11 +239,12 @@ def test_a_press_at_the_border_costs_nothing():
     controls.buttons[2].clicks += 1  # one step down
     working.wait()
     assert view.game.n_runs == 2
-    assert "no forward run was made" in words(view.advice.object)
-    controls.buttons[0].clicks += 1
-    controls.buttons[3].clicks += 1
+    assert "no forward run was made" in words(view.status.object)
+    for action in (3, 5, 0, 0, 0, 3):  # far down: within, to the border, at the border
+        controls.buttons[action].clicks += 1
     working.wait()
-    assert [move.x[0] for move in view.game.moves] == [400.0, 200.0, 204.0]
+    assert [move.x[0] for move in view.game.moves] == [400, 200, 204, 604, 204, 200, 204]
+    assert [move.words.endswith("the border") for move in view.game.moves[-2:]] == [True, False]
 
 
 def test_a_look_at_another_page_ends_no_game():
@@ -256,7 +257,9 @@ def test_a_look_at_another_page_ends_no_game():
     working.wait()
     assert view.game.patient.name == "C01"
     assert view.game.n_runs == 2
-    assert chosen.patient == "C01"
+    view.patient.value = "C03"  # as the other page had it
+    working.wait()
+    assert view.game.patient.name == "C03"
 
 
 def test_what_an_address_asks_in_vain_is_said():

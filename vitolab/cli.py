@@ -99,7 +99,7 @@ def run(
 
 @app.command()
 def demo(results: Results = Path("results")) -> None:
-    """Run quick studies, one per model and one of three agents, and print Vito beside others."""
+    """Run one quick study per model and print Vito beside the references."""
     from vitolab import studies
 
     last = studies.demo(results)[-1]

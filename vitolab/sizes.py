@@ -573,7 +573,7 @@ STUDIES = (
 )
 
 #: Studies of the demonstration, each at its quick profile.
-DEMO = ("rosenbrock-grid", "wbc-convergence", "ep-personalization", "continuous-convergence")
+DEMO = ("rosenbrock-grid", "wbc-convergence", "ep-personalization")
 
 
 def find_study(name: str) -> Study:

@@ -174,6 +174,11 @@ def demo(results: Path | str = Path("results")) -> list[RunInfo]:
     for info in infos:
         print(f"{info.study}: {info.path}")
     folder = shlex.quote(str(results))
+    print(
+        "\nA plain least-squares solver beats the paper's agent where outputs are smooth; an agent "
+        "that keeps what it explored\nbeats both. What experience adds: "
+        f"vitolab run continuous-convergence --results {folder}"
+    )
     print(f"\nBrowse them and play against Vito: vitolab dashboard --results {folder}")
     return infos
 

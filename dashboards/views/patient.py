@@ -37,7 +37,6 @@ class PatientView:
         self.selection, self.source, self.worker = selection, source, worker
         self._stored: Stored | None = None
         self._film: Film | None = None
-        self._stepped: Any = None  # what was shown of it, see `_wanted_step`
         self.screen: Screen | None = None
         self._seen: Any = None  # files of the run when it was read
         self._asked: Any = None  # what was asked of the worker
@@ -146,8 +145,6 @@ class PatientView:
                 fits.load, self.source, entry.id, done=self._loaded, failed=self._failed,
                 key="patient-run",
             )  # fmt: skip
-        elif self.content.visible and self._stepped != self._wanted_step():
-            self._step()  # the page was left before it was
 
     def _fill(self, widget: Any, options: dict[str, Any], value: Any) -> None:
         """Offer options without a change by the user."""
@@ -280,21 +277,22 @@ class PatientView:
             if (wanted := getattr(self.selection, name)) and wanted != getattr(chosen, name)
         ]
         told = [f"Not in this store: {', '.join(lost)}."] if lost else []
+        for name, found in zip(("samples", "states", "repeat", "start"), chosen.key, strict=True):
+            wanted = getattr(self.selection, name)
+            lacks += [f"{name} {wanted}"] if wanted is not None and wanted != found else []
+        step = self.selection.step
+        if step is not None and step >= len(chosen.film.x):
+            lacks.append(f"forward run {step + 1}")
         if lacks:
             told.append(f"Not in this run: {', '.join(lacks)}. Another stands in its place.")
         return told
-
-    def _wanted_step(self) -> tuple[int, int, int | None]:
-        """Film, charts and run that are to be shown; the objects by their identity."""
-        return id(self._film), id(self.screen), self.selection.step
 
     @in_one_message
     def _step(self) -> None:
         """Show the selected run."""
         film = self._film
-        if film is None or self.selection.page != "patient":
+        if film is None:
             return
-        self._stepped = self._wanted_step()
         n = len(film.x)
         at = min(self.selection.step or 0, n - 1)
         self._busy = True

@@ -218,7 +218,7 @@ class PolicyView:
     def _hide(self) -> None:
         """Show nothing: what is there belongs to another policy."""
         self.shown, self.content.visible = None, False
-        self.worker.drop("policy-state")
+        self.worker.drop("policy", "policy-state")
         self.state_note.object = self.state_tables.object = self.lacks.object = ""
         show((), self.state_plot, self.worker, "state")
         self.further.clear()

@@ -192,7 +192,7 @@ class ResultsView:
         else:
             self.message.object = safe.note_html(
                 "empty",
-                f"{self.source.results} holds no runs as yet. Four quick studies:",
+                f"{self.source.results} holds no runs as yet. Three quick studies:",
                 f"vitolab demo --results {shlex.quote(str(self.source.results))}",
             )
 
@@ -244,7 +244,14 @@ class ResultsView:
         if shown.failed:
             self._fail(shown.sentence)
             return
-        self.message.object = ""
+        lacks = (
+            [f"part {self.selection.view}"]
+            if self.selection.view not in (*shown.sections, "")
+            else []
+        )
+        lacks += [f"repeat {repeat}"] if repeat not in shown.repeats else []
+        words = f"Not in this run: {', '.join(lacks)}. Another stands in its place."
+        self.message.object = safe.note_html("info", words) if lacks else ""
         self.sentence.object = spoken(shown.sentence)
         if shown.section != COMPARE:  # whose colours stand above
             self.sentence.object += key_of(shown.pictures)
@@ -261,6 +268,7 @@ class ResultsView:
 
     def _clear(self, keep: bool = False) -> None:
         """Show nothing; the runs are kept on demand."""
+        self.worker.drop("results")
         self.sentence.object = self.tables.object = self.message.object = ""
         show((), self.gallery, self.worker, "results")
         self.gallery.loading = False

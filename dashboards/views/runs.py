@@ -179,7 +179,7 @@ class RunsView:
             self.message.object = safe.note_html(
                 "empty",
                 f"{self.source.results} holds no runs as yet; this page shows them as they come. "
-                "Four quick studies, in about three minutes:",
+                "Three quick studies, in about three minutes:",
                 f"vitolab demo --results {shlex.quote(str(self.source.results))}",
             )
         elif not entries:

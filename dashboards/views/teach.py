@@ -22,8 +22,9 @@ PACE = 600  # ms between two moves of Vito
 MOST_RUNS = 500  # of one game
 HOW = (
     "The model starts at its default values, or elsewhere if it gives no answer there; each press "
-    "of a button is an action of the paper and one forward run. The game is won when every bar "
-    "ends in the green band: in as few runs as possible. Sliders change several values at once; "
+    "of a button is an action of the paper and one forward run, unless it changes nothing. The "
+    "game is won when every bar ends in the green band: in as few runs as possible. Sliders change "
+    "several values at once; "
     "the model runs when you tell it to. Click the chart of misfits to go back to an earlier run: "
     "that is free. A game lasts as long as the page: one that is loaded again begins anew."
 )
@@ -87,7 +88,7 @@ class TeachView:
         """The page."""
         self._follow()
         return pn.Column(
-            safe.html("<div class='faint'>{how}</div>", how=HOW),
+            safe.html(f"<div class='faint'>{HOW}</div>"),
             pn.FlexBox(self.model, self.patient, self.again, align_items="flex-end", margin=0),
             self.lacks,
             self.hint,
@@ -108,14 +109,18 @@ class TeachView:
             return
         if self.game is not None and self.selection.model in ("", self.model.value):
             self._stale = False  # the game goes on: its patient is not that of another page
-            self.selection.patient = self.patient.value
+            self.lacks.object = ""
         else:
             self._follow()
 
     def _pick(self, **values: Any) -> None:
         """The user chose a model or a patient."""
-        if not self._busy:
-            self.selection.param.update(**values)
+        if self._busy:
+            return
+        same = all(getattr(self.selection, name) == value for name, value in values.items())
+        self.selection.param.update(**values)
+        if same:  # as another page had left it
+            self._follow()
 
     def _follow(self) -> None:
         """Open the model and the patient of the selection, or the first."""
@@ -237,11 +242,12 @@ class TeachView:
         if now is None or not self._next or self.worker.is_busy("teach-run"):
             return
         move = self._next.popleft()()
-        if move.who == game.YOU and now.is_idle(move):
+        while move.who == game.YOU and now.is_idle(move):
             words = f"{move.words}: nothing changes, as at the border; no forward run was made."
-            self.advice.object = safe.note_html("info", words)
-            self._go_on()
-            return
+            self.status.object = now.status_html() + safe.note_html("info", words)
+            if not self._next:
+                return
+            move = self._next.popleft()()
         if move.who == game.VITO:
             self.advice.object = safe.note_html("info", f"Vito: {move.words}.")
         self.worker.submit(
