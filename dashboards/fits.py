@@ -87,7 +87,8 @@ def solutions(stored: Stored, setup: str, patient: str, method: str) -> pd.DataF
     Returns
     -------
     DataFrame
-        Empty where fewer than two fits, of the largest training size, were solved.
+        Empty where fewer than two fits, of the largest training size, were solved, and where
+        fits differ in the measurements (of the study ``stability``).
     """
     table, problem = stored.personalizations, as_stored(stored.problems[setup])
     own = table[
@@ -95,7 +96,7 @@ def solutions(stored: Stored, setup: str, patient: str, method: str) -> pd.DataF
     ]
     own = largest(own)
     own = own[own["solved"].astype(bool)]
-    if len(own) < 2:
+    if len(own) < 2 or stored.study == "stability":
         return pd.DataFrame()
     share = range_of(own, problem).iloc[0]
     return pd.DataFrame(

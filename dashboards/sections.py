@@ -18,6 +18,7 @@ from .part import Part
 from .problems import as_stored
 from .stored import Stored
 
+SYNTHETIC = "synthetic subjects"
 _CURVES = {"time": "time [s]", "lv_volume": "LV volume [mL]", "lv_pressure": "LV pressure [mmHg]"}
 
 
@@ -230,7 +231,8 @@ def _stability(stored: Stored, repeat: int) -> Part:
     rows, problems = stored.personalizations, _problems(stored)
     sentence = (
         "Each patient was measured again and again with new errors: the standard deviation of the "
-        "parameters that each method found, as a share of the domain."
+        "parameters over the solved fits, as a share of the domain. A method that seldom succeeds "
+        "has its spread of few patients."
     )
     table = uncertainty.stability_table(rows, problems)
     return Part(sentence, plots.stability_spread(rows, problems), (("All numbers", table),))
@@ -240,11 +242,16 @@ def _forecast(stored: Stored, repeat: int) -> Part:
     rows = stored.personalizations
     method = "vito-continuous" if "vito-continuous" in set(rows["method"]) else rows["method"][0]
     table = uncertainty.forecast_table(rows)
+    subjects = "subjects of a file" if stored.entry.info.parameters.get("data") else SYNTHETIC
     sentence = (
-        "Pressures after a fluid bolus, forecast from a personalisation before it. On the "
-        "horizontal line a forecast says no change; what does not beat that predicts nothing."
+        f"Pressures of {subjects} after a fluid bolus, forecast from a personalisation before it. "
+        "On the horizontal line a forecast says no change; what does not beat that predicts "
+        "nothing."
     )
-    return Part(sentence, plots.forecast_changes(rows, method=method), (("Errors", table),))
+    if subjects == SYNTHETIC:
+        sentence += " Their errors say nothing about real patients."
+    figure = plots.forecast_changes(rows, method=method, subjects=subjects)
+    return Part(sentence, figure, (("Errors", table),))
 
 
 _METHODS = Section("methods", "Methods", _methods)

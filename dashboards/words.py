@@ -74,7 +74,9 @@ def agents(table: pd.DataFrame) -> str:
             f"{row['runs, solved']:.1f} runs"
             for row in last.to_dict("records")
         )
-        told.append(f"{setup}, solvable patients with most training: {'; '.join(methods)}.")
+        told.append(
+            f"{setup}, with most training, of those solved by any method: {'; '.join(methods)}."
+        )
     return "\n".join(told).replace("in nan runs", "in no run")
 
 

@@ -187,6 +187,9 @@ def test_a_template_can_be_personalised(
     assert seen["methods"] == ("vito",)
     assert call("personalize", "circulation", *options, "--method", "vito-continuous") == 0
     assert (seen["methods"], seen["n_samples"]) == (("vito-continuous",), 100)
+    reference = ["--method", "least-squares"]
+    assert call("personalize", "circulation", *options, *reference) == 0
+    assert call("personalize", "circulation", *options, *reference, "--n-samples", "9") == 2
     capsys.readouterr()
     out = tmp_path / "out.csv"
     more = ["--train-on", tmp_path / "patients.csv", "--out", out]

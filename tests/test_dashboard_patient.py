@@ -201,7 +201,9 @@ def test_all_solutions_of_a_patient_stand_below_the_charts(tmp_path):
         assert (row["solved fits"], row["from"]) == (3, f"{p.default:.5g}")
         share = 100 * 10 * p.step / (p.upper - p.lower)
         assert float(row["range / domain [%]"]) == pytest.approx(share, abs=0.05)
-    assert f"All solutions of {who} by vito-continuous" in words(view.solutions.object)
+    assert f"Solutions found for {who}: what the fits by vito-continuous" in words(
+        view.solutions.object
+    )
     chosen.method = "posterior"
     working.wait()
     assert view.solutions.object == ""

@@ -10,6 +10,7 @@ import pytest
 from vitolab import plots
 from vitolab.identifiability import Sensitivity
 from vitolab.models import circulation
+from vitolab.plots import agents
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +53,11 @@ def test_table_tells_the_solvable_and_how_many_times_more_runs_least_squares_mak
     assert row["runs, all"] == 17.3
     assert row["runs of least-squares-multistart, times"] == 15.0
     assert table.loc[("vito", "10"), "success of the solvable [%]"] == 50.0
-    assert table.loc[("least-squares-multistart", "")].iloc[-2] == 1.0
+    assert row["solved by both"] == 2
+    lucky = table.loc[("vito", "10")]  # solved the easy patient alone: compared on that one
+    assert (lucky["solved by both"], lucky["runs of least-squares-multistart, times"]) == (1, 0.5)
+    own = table.loc[("least-squares-multistart", "")]
+    assert (own["runs of least-squares-multistart, times"], own["solvable"]) == (1.0, 2)
     assert set(table["patients"]) == {"3, synthetic"}
 
 
@@ -103,6 +108,39 @@ def test_runs_are_shown_against_the_number_of_parameters(many):
     assert table["setup"].drop_duplicates().tolist() == ["2p", "12p"]
 
 
+def test_the_number_of_parameters_is_compared_at_the_same_training(many):
+    """More samples of one setup do not count; without a common size there is no comparison."""
+    problems = {setup: circulation.problem(setup) for setup in ("2p", "12p")}
+    more = many[(many["setup"] == "12p") & (many["n_samples"] == 100)]
+    more = more.assign(n_samples=1000, n_runs=1, solved=True)
+    _, runs_all, _ = list(plots.scaling_curves(pd.concat([many, more]), problems))
+    runs = {c.label: c for c in runs_all.traverse(lambda c: c, [hv.Curve])}
+    taken = runs["vito: the paper's agent"].dimension_values("value")
+    assert taken == pytest.approx([62 / 3, 62 / 3])
+    with pytest.raises(ValueError, match="share no size of training"):
+        plots.scaling_curves(pd.concat([more, many[many["setup"] == "2p"]]), problems)
+
+
+def test_references_have_a_line_where_there_is_one_size(personalizations):
+    one = personalizations[
+        personalizations["n_samples"].isin([100]) | personalizations["start"].eq(0)
+    ]
+    success, *_ = list(plots.agent_curves(one))
+    lines = {c.label: c for c in success.traverse(lambda c: c, [hv.Curve])}
+    ends = lines["least-squares-multistart"].dimension_values("n_samples")
+    assert ends[0] < 100 < ends[1]
+
+
+@pytest.mark.parametrize("values", [[30.0, 40.0], [2.5, 4.0], [1.0], [7.0, 7000.0]])
+def test_a_logarithmic_axis_has_a_number_at_either_end(values):
+    options = agents._logarithmic(values)
+    ticks = [tick for tick, _ in options["yticks"]]
+    low, high = options["ylim"]
+    assert len(ticks) >= 1
+    assert low <= min(*values, ticks[0])
+    assert high >= max(values)
+
+
 def test_singular_values_stand_from_the_largest_and_zeros_on_the_lower_end():
     found = Sensitivity(
         parameters=("a", "b", "c"),
@@ -114,7 +152,9 @@ def test_singular_values_stand_from_the_largest_and_zeros_on_the_lower_end():
     )
     figure = plots.singular_values({"3p": found})
     (curve,) = figure.traverse(lambda c: c, [hv.Curve])
-    assert curve.dimension_values("value").tolist() == [9.0, 3.0, 1.0]
+    assert curve.dimension_values("value").tolist() == [9.0, 3.0]
+    (zero,) = figure.traverse(lambda c: c, [hv.Scatter])[-1:]
+    assert zero.dimension_values("value").tolist() == [1.0]
 
 
 def test_curves_are_drawn_where_an_agent_solves_nobody(personalizations, tmp_path):

@@ -333,6 +333,20 @@ def test_a_file_is_named_from_where_the_user_stands(
     assert parameters["data"] == str(tmp_path / "measured.csv")
 
 
+def test_a_changed_file_makes_another_run(tmp_path: Path) -> None:
+    """What a run read is kept beside it, whatever becomes of the file."""
+    notebook = study(tmp_path, "print(open(data).read())", parameters=f'{GIVEN}data = ""')
+    file = tmp_path / "measured.csv"
+    runs = []
+    for content in ("a\n1\n", "a\n2\n", "a\n1\n"):
+        file.write_text(content)
+        info = run(notebook, overrides={"data": str(file)}, results=tmp_path / "results")
+        kept = Path(str(info.parameters["data"]))
+        assert (info.status, kept.read_text(), kept.name) == ("complete", content, "measured.csv")
+        runs.append(info.path)
+    assert runs[0] == runs[2] != runs[1]
+
+
 def table() -> pd.DataFrame:
     rows = [
         ("2p", "nelder-mead", None, None, True, 30),

@@ -405,3 +405,14 @@ def test_the_patients_table_holds_what_was_measured(linear_problem, linear_patie
         "truth:b",
     ]
     assert len(table) == 10
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [({"methods": ["foo"]}, "method is 'foo', expected one of nelder"), ({"n_starts": 0}, "is 0")],
+)
+def test_reference_runs_that_cannot_be_are_refused(linear_problem, linear_patients, asked, why):
+    run = Memory()
+    with pytest.raises(ValueError, match=why):
+        validation.reference_runs(run, {"linear": linear_problem}, linear_patients, **asked)
+    assert run.parts == {}

@@ -194,9 +194,11 @@ def personalize(
     import time
 
     from vitolab.display import shown
-    from vitolab.personalization import CONTINUOUS, personalize_file
+    from vitolab.personalization import AGENTS, CONTINUOUS, personalize_file
     from vitolab.store import newest_progress
 
+    if method not in AGENTS and (train_on is not None or n_samples is not None):
+        raise ValueError(f"--method is {method}, which learns nothing from --train-on, --n-samples")
     began = time.time()
     with shown(lambda: newest_progress(results, "personalize", began)):
         fitted = personalize_file(

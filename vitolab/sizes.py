@@ -78,7 +78,11 @@ _HINDSIGHT: Mapping[str, Any] = {
     "n_states": {**N_STATES, "rosenbrock": 100, "exact": 120, "bem": 120},
     "n_replays": 5,
 }
-_MANY: Mapping[str, Any] = {"n_states": dict(CIRCULATION.n_states), "episode": 1}
+_MANY: Mapping[str, Any] = {
+    "n_states": dict(CIRCULATION.n_states),
+    "n_replays": 5,
+    "episode": 1,
+}
 #: The error of a measurement, in tolerances, and what the continuous agent learns from.
 _ERRORS: Mapping[str, Any] = {"deviation_share": 0.5, "episode": 1}
 _SURE: Mapping[str, Any] = {**_ERRORS, "n_samples": 100, "n_walkers": 32}

@@ -6,6 +6,7 @@ manifest.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import shlex
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitolab.display import say, shown
+from vitolab.files import atomic
 from vitolab.notebooks import checked_value, declared_parameters, execute, find_notebook
 from vitolab.runs import RunFolder, RunInfo, inspect_run, read_progress
 from vitolab.sizes import DEMO, STUDIES, Study, find_study
@@ -78,6 +80,9 @@ def run(
     root = Path(results).resolve()
     if profile == "paper":
         say(f"{study.name}: this profile takes {study.duration[profile]}")
+    for name in FILES:
+        if parameters.get(name):
+            parameters[name] = str(_kept(root, Path(parameters[name])))
     folder = RunFolder.start(root, study.name, parameters, seed, code_version(), again=again)
     if folder.state == "complete":
         say(f"already complete: {folder.path}")
@@ -91,6 +96,17 @@ def run(
     finally:
         folder.release()  # stopped by hand: interrupted, and free to be resumed
     return inspect_run(folder.path)
+
+
+def _kept(root: Path, file: Path) -> Path:
+    """Copy of a user's file among the results, by its content: a run is of what it held then."""
+    content = file.read_bytes()
+    kept = root / ".inputs" / hashlib.sha256(content).hexdigest()[:16] / file.name
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with atomic(kept) as temporary:
+            temporary.write_bytes(content)
+    return kept
 
 
 def checked_parameters(study: Study, profile: str, overrides: Mapping[str, Any]) -> dict[str, Any]:

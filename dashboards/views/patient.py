@@ -245,7 +245,9 @@ class PatientView:
         self.outcome.object = safe.fill(
             "<h2>{words}</h2>", words=film.words(chosen.method)
         ) + "".join(safe.note_html("info", note) for note in notes)
-        caption = f"All solutions of {chosen.patient} by {chosen.method}: what the fits leave open"
+        caption = (
+            f"Solutions found for {chosen.patient}: what the fits by {chosen.method} leave open"
+        )
         told = chosen.solutions
         self.solutions.object = safe.table_html(told, caption=caption) if len(told) else ""
         if self.screen is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import holoviews as hv
@@ -24,14 +24,12 @@ from vitolab.plots.style import (
 from vitolab.plots.summary import order_of, over_repeats, setups_of, summarize
 from vitolab.problem import Problem
 
-#: Of which the lines of reference methods are drawn.
-REFERENCES = ("nelder-mead", "bobyqa-cascade-stable", "least-squares-multistart")
 _AGENTS = {
     "vito": "vito: the paper's agent",
     "vito-hindsight": "vito, with hindsight",
     "vito-continuous": "vito, continuous actions",
 }
-#: Singular values below say nothing: the noise of finite differences is of that size.
+#: Singular values below are shown as zero: noise of finite differences, far below any tolerance.
 FLOOR = 1e-3
 _MEASURES = (
     ("success", "patients solved [%]"),
@@ -43,7 +41,7 @@ _MEASURES = (
 def agent_curves(
     personalizations: pd.DataFrame,
     *,
-    references: tuple[str, ...] = REFERENCES,
+    references: Sequence[str] | None = None,
     patients: str = "synthetic patients",
 ) -> Any:
     """Success and runs of each agent against samples per patient, one column per setup.
@@ -51,8 +49,8 @@ def agent_curves(
     Parameters
     ----------
     personalizations : DataFrame
-    references : tuple of str
-        Methods that learn nothing; their means over all starts are dashed lines.
+    references : sequence of str, optional
+        Methods that learn nothing, by default all; their means over all starts are dashed lines.
     patients : str
         Who was personalised, for the title.
 
@@ -66,6 +64,10 @@ def agent_curves(
     known = [name for name in METHOD_COLORS if name in set(learned["method"])]
     means = summarize(personalizations, ["setup", "method"])
     levels = {(row["setup"], row["method"]): row for row in means.to_dict("records")}
+    if references is None:
+        untrained = set(personalizations.loc[personalizations["n_samples"].isna(), "method"])
+        references = [name for name in METHOD_COLORS if name in untrained]
+    n = personalizations.groupby("setup")["patient"].nunique()
     setups = setups_of(learned["setup"])
     size = (3.0, 2.3)
     panels: list[Any] = []
@@ -73,7 +75,7 @@ def agent_curves(
         success = measure == "success"
         for position, setup in enumerate(setups):
             sizes = sorted(curves.loc[curves["setup"] == setup, "n_samples"].unique())
-            ends = np.array([sizes[0], sizes[-1]], dtype=float)
+            ends = np.array([sizes[0] / 1.3, sizes[-1] * 1.3])
             shown, items = [], []
             for name in references:
                 if (setup, name) in levels:
@@ -100,19 +102,18 @@ def agent_curves(
             panels.append(
                 panel(
                     hv.Overlay(items),
-                    title=setup if success else "",
+                    title=f"{setup} (n = {n[setup]})" if success else "",
                     xlabel=SAMPLES,
                     ylabel=label if not position else "",
                     size=size,
                     legend="right" if success and position == len(setups) - 1 else None,
                     logx=True,
-                    xlim=(ends[0] / 1.3, ends[1] * 1.3),
+                    xlim=(float(ends[0]), float(ends[1])),
                     xticks=[(float(size), f"{size:,}") for size in sizes],
                     **({"ylim": (-3.0, 103.0)} if success else _logarithmic(shown)),
                 )
             )
-    n = personalizations["patient"].nunique()
-    title = f"{n} {patients}, leave-one-out; dashed: no training"
+    title = f"{patients}, agents leave-one-out; dashed: no training"
     return layout(panels, columns=len(setups), title=title, size=size)
 
 
@@ -136,10 +137,21 @@ def scaling_curves(
     Returns
     -------
     HoloViews layout
-        Agents with their largest training in each setup, references over all their starts.
+        Agents with the largest training that all setups share, references over all their starts.
+
+    Raises
+    ------
+    ValueError
+        If the setups share no size of training.
     """
-    most = personalizations.groupby(["setup", "method"])["n_samples"].transform("max")
-    rows = personalizations[most.isna() | (personalizations["n_samples"] == most)]
+    trained = personalizations[personalizations["n_samples"].notna()]
+    sizes_of = [set(own["n_samples"]) for _, own in trained.groupby("setup")]
+    shared = set.intersection(*sizes_of) if sizes_of else set()
+    if not shared:
+        raise ValueError("the setups share no size of training, expected one to compare them at")
+    most = max(shared)
+    kept = personalizations["n_samples"].isna() | (personalizations["n_samples"] == most)
+    rows = personalizations[kept]
     n_parameters = {setup: len(problem.parameters) for setup, problem in problems.items()}
     rows = rows.assign(n_parameters=rows["setup"].map(n_parameters))
     means = summarize(rows, ["method", "n_parameters"])
@@ -173,7 +185,7 @@ def scaling_curves(
             )
         )
     n = personalizations["patient"].nunique()
-    title = f"{n} {patients}, leave-one-out; dashed: no training"
+    title = f"{n} {patients}, agents leave-one-out with {most:,} samples; dashed: no training"
     return layout(panels, columns=len(panels), title=title, size=(3.2, 2.8))
 
 
@@ -187,9 +199,9 @@ def singular_values(sensitivities: Mapping[str, Sensitivity]) -> Any:
     Returns
     -------
     HoloViews overlay
-        Singular values, largest first, on a logarithmic axis; those that are zero but for noise
-        stand on its lower end. Below the dotted line the whole domain moves no output by one
-        tolerance.
+        Singular values, largest first, on a logarithmic axis; open marks on its lower end are
+        those that are zero but for noise. Below the dotted line the whole domain moves no output
+        by one tolerance, to first order.
     """
     values = {setup: found.singular_values for setup, found in sensitivities.items()}
     positive = np.concatenate([own[own > FLOOR] for own in values.values()])
@@ -197,21 +209,20 @@ def singular_values(sensitivities: Mapping[str, Sensitivity]) -> Any:
     longest = max(len(own) for own in values.values())
     items: list[Any] = []
     for rank, (setup, own) in enumerate(values.items()):
-        points = pd.DataFrame({"n": np.arange(1, len(own) + 1), "mean": np.maximum(own, low)})
+        number, marker = np.arange(1, len(own) + 1), MARKERS[rank % len(MARKERS)]
+        points = pd.DataFrame({"n": number, "mean": own, "deviation": 0.0, "repeats": 1})
+        color = series_color(rank)
         items += series(
-            points.assign(deviation=0.0, repeats=1),
-            "n",
-            label=setup,
-            color=series_color(rank),
-            dash="solid",
-            marker=MARKERS[rank % len(MARKERS)],
+            points[own > FLOOR], "n", label=setup, color=color, dash="solid", marker=marker
         )
+        zeros = hv.Scatter((number[own <= FLOOR], np.full((own <= FLOOR).sum(), low)), "n", "value")
+        items.append(style(zeros, color="#FFFFFF", size=7, marker=marker, line_color=color))
     items.append(style(hv.HLine(1.0), color="#555555", line_width=1.2, line_dash="dotted"))
     return panel(
         hv.Overlay(items),
         title="What the measurements determine",
         xlabel="independent combination of parameters",
-        ylabel="singular value [tolerances per domain]",
+        ylabel="singular value [tolerances per domain], open: zero",
         legend="right",
         logy=True,
         xlim=(0.5, longest + 0.5),
@@ -229,9 +240,11 @@ def _logarithmic(values: list[float]) -> dict[str, Any]:
     known = np.array([value for value in values if np.isfinite(value)])
     if not known.size:
         return {"ylim": (0.0, 1.0)}
-    low, high = known.min() / 1.2, known.max() * 1.2
-    ticks = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0]
-    ticks = [tick for tick in ticks if low <= tick <= high]
+    every = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0]
+    low = max((tick for tick in every if tick <= known.min()), default=known.min() / 1.2)
+    high = min((tick for tick in every if tick >= known.max() and tick > low), default=known.max())
+    ticks = [tick for tick in every if low <= tick <= high]
+    low, high = low / 1.1, high * 1.1
     return {
         "logy": True,
         "ylim": (float(low), float(high)),
@@ -248,12 +261,14 @@ def agent_table(
     ----------
     personalizations : DataFrame
     reference : str
-        What a user would take instead; the last column tells how many times more runs it makes.
+        What a user would take instead: how many times more runs it makes, over the patients that
+        both solved, whose number stands beside.
 
     Returns
     -------
     DataFrame
-        A patient can be solved if any method of the run solved it in any repeat or from any start.
+        A patient is counted as solvable if any method of the run solved it in any repeat or from
+        any start: a lower bound, at which the best method stands nearly by construction.
     """
     solved = personalizations[personalizations["solved"].astype(bool)]
     solvable = solved.groupby("setup")["patient"].agg(lambda names: len(set(names)))
@@ -268,8 +283,13 @@ def agent_table(
     table = []
     for row in sums.to_dict("records"):
         setup = row["setup"]
-        same = sums[(sums["setup"] == setup) & (sums["method"] == reference)]
-        runs = float(same["runs_solved"].iloc[0]) if len(same) else np.nan
+        own = solved[(solved["setup"] == setup) & (solved["method"] == row["method"])]
+        own = own[own["n_samples"].isna() | (own["n_samples"] == row["n_samples"])]
+        runs = own.groupby("patient")["n_runs"].mean()
+        other = solved[(solved["setup"] == setup) & (solved["method"] == reference)]
+        other = other.groupby("patient")["n_runs"].mean()
+        both = runs.index.intersection(other.index)
+        times = float(other[both].mean() / runs[both].mean()) if len(both) else np.nan
         share = row["success"] * patients[setup] / solvable.get(setup, np.nan)
         table.append(
             {
@@ -280,7 +300,9 @@ def agent_table(
                 "success of the solvable [%]": round(float(share), 1),
                 "runs, solved": round(row["runs_solved"], 2),
                 "runs, all": round(row["runs_all"], 1),
-                f"runs of {reference}, times": round(runs / row["runs_solved"], 1),
+                f"runs of {reference}, times": round(times, 1),
+                "solved by both": len(both),
+                "solvable": int(solvable.get(setup, 0)),
                 "patients": f"{patients[setup]}, synthetic",
             }
         )

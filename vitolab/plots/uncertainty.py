@@ -251,7 +251,9 @@ def coverage_curves(personalizations: pd.DataFrame, problems: Mapping[str, Probl
     return layout(panels, columns=2, size=(3.4, 3.4), gap=(1.05, 0.4))
 
 
-def forecast_changes(personalizations: pd.DataFrame, *, method: str) -> Any:
+def forecast_changes(
+    personalizations: pd.DataFrame, *, method: str, subjects: str = "synthetic subjects"
+) -> Any:
     """Forecast against measured change of each pressure after a fluid bolus.
 
     Parameters
@@ -260,6 +262,8 @@ def forecast_changes(personalizations: pd.DataFrame, *, method: str) -> Any:
         Of `vitolab.uncertainty.forecasts`.
     method : str
         Whose personalisations the forecasts start from.
+    subjects : str
+        Who was forecast, for the title.
 
     Returns
     -------
@@ -299,5 +303,5 @@ def forecast_changes(personalizations: pd.DataFrame, *, method: str) -> Any:
                 ylim=(low, high),
             )
         )
-    title = f"Pressure after a fluid bolus, {len(own)} subjects, {method_label(method)}"
+    title = f"Pressure after a fluid bolus, {len(own)} {subjects}, {method_label(method)}"
     return layout(panels, columns=3, title=title, size=(3.0, 3.0), gap=(0.35, 0.3))

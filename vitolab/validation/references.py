@@ -86,9 +86,17 @@ def reference_runs(
     max_runs : int, optional
         Forward runs allowed per personalisation; by default `budget`.
     seed, n_jobs : int
+
+    Raises
+    ------
+    ValueError
+        If a method is unknown, or no start is asked for.
     """
     if n_starts < 1:
         raise ValueError(f"n_starts is {n_starts}, expected at least 1")
+    for method in methods:
+        if method not in REFERENCES:
+            raise ValueError(f"method is {method!r}, expected one of {', '.join(REFERENCES)}")
     for setup, problem in problems.items():
         work = {
             digest(
