@@ -82,7 +82,7 @@ def test_another_patient_is_shown_soon(server, store, new_page):
 def test_a_patient_is_whole_on_a_slow_machine(server, store, new_page):
     """What is ready before the browser has drawn the page waits for it."""
     page = new_page(f"{server.url}?page=patient&runs={store[1]}", slower=6.0)
-    page.get_by_text("Parameters of run 1").first.wait_for()
+    page.get_by_text("Parameters of run 1").first.wait_for(timeout=60_000)
 
 
 def test_eight_tabs_work_at_once_and_nothing_of_them_stays(tmp_path, new_server, new_page):
