@@ -50,6 +50,12 @@ def fill(markup: str, **values: Any) -> str:
     return markup.format(**{name: text(value) for name, value in values.items()})
 
 
+def lacking(where: str, lacks: Iterable[str]) -> str:
+    """Sentence about what was asked for and is not there; empty if nothing is."""
+    named = ", ".join(lacks)
+    return f"Not {where}: {named}. Another stands in its place." if named else ""
+
+
 def html(markup: str, /, *, css: Iterable[str] = (), **values: Any) -> pn.pane.HTML:
     """Pane of a fixed markup with values in ``{name}``, each escaped.
 

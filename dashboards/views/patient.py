@@ -285,9 +285,7 @@ class PatientView:
         step = self.selection.step
         if step is not None and step >= len(chosen.film.x):
             lacks.append(f"forward run {step + 1}")
-        if lacks:
-            told.append(f"Not in this run: {', '.join(lacks)}. Another stands in its place.")
-        return told
+        return [*told, safe.lacking("in this run", lacks)] if lacks else told
 
     @in_one_message
     def _step(self) -> None:

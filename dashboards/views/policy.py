@@ -297,9 +297,8 @@ class PolicyView:
         """Show the actions of the chosen state."""
         if self.shown is None:
             return
-        lacks = self._lacks()
-        words = f"Not in this policy: {', '.join(lacks)}. Another stands in its place."
-        self.lacks.object = safe.note_html("info", words) if lacks else ""
+        words = safe.lacking("in this policy", self._lacks())
+        self.lacks.object = safe.note_html("info", words) if words else ""
         state, action = self._at()
         self._busy = True
         try:

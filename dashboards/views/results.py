@@ -206,7 +206,9 @@ class ResultsView:
             why = entry.info.reason or entry.info.status
             self.legend.object += safe.note_html("error", f"{label_of(entry)}: {why}")
         if any(entry.profile == "quick" for entry in entries):
-            words = "The quick profile takes few patients: it shows the way, not the numbers."
+            words = (
+                "The quick profile takes too few patients, or functions, to compare with the paper."
+            )
             self.legend.object += safe.note_html("info", words)
         going = [e for e in entries if e.info.status in ("running", "interrupted")]
         for entry in going:
@@ -244,14 +246,11 @@ class ResultsView:
         if shown.failed:
             self._fail(shown.sentence)
             return
-        lacks = (
-            [f"part {self.selection.view}"]
-            if self.selection.view not in (*shown.sections, "")
-            else []
-        )
+        view = self.selection.view
+        lacks = [f"part {view}"] if view not in (*shown.sections, "") else []
         lacks += [f"repeat {repeat}"] if repeat not in shown.repeats else []
-        words = f"Not in this run: {', '.join(lacks)}. Another stands in its place."
-        self.message.object = safe.note_html("info", words) if lacks else ""
+        words = safe.lacking("in this run", lacks)
+        self.message.object = safe.note_html("info", words) if words else ""
         self.sentence.object = spoken(shown.sentence)
         if shown.section != COMPARE:  # whose colours stand above
             self.sentence.object += key_of(shown.pictures)

@@ -140,8 +140,8 @@ class TeachView:
         wanted = {"model": self.selection.model, "patient": self.selection.patient}
         taken = {"model": name, "patient": chosen}
         lacks = [f"{what} {v}" for what, v in wanted.items() if v and v != taken[what]]
-        words = f"Not on this page: {', '.join(lacks)}. Another stands in its place."
-        self.lacks.object = safe.note_html("info", words) if lacks else ""
+        words = safe.lacking("on this page", lacks)
+        self.lacks.object = safe.note_html("info", words) if words else ""
         self._busy = True
         try:
             self.model.value = name
