@@ -194,10 +194,11 @@ def personalize(
     import time
 
     from vitolab.display import shown
-    from vitolab.personalization import AGENTS, CONTINUOUS, personalize_file
+    from vitolab.personalization import CONTINUOUS, personalize_file
     from vitolab.store import newest_progress
+    from vitolab.validation import REFERENCES
 
-    if method not in AGENTS and (train_on is not None or n_samples is not None):
+    if method in REFERENCES and (train_on is not None or n_samples is not None):
         raise ValueError(f"--method is {method}, which learns nothing from --train-on, --n-samples")
     began = time.time()
     with shown(lambda: newest_progress(results, "personalize", began)):
