@@ -221,8 +221,8 @@ def singular_values(sensitivities: Mapping[str, Sensitivity]) -> Any:
     return panel(
         hv.Overlay(items),
         title="What the measurements determine",
-        xlabel="independent combination of parameters",
-        ylabel="singular value [tolerances per domain], open: zero",
+        xlabel="independent combination of parameters (open: zero)",
+        ylabel="singular value [tolerances]",
         legend="right",
         logy=True,
         xlim=(0.5, longest + 0.5),
