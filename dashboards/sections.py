@@ -188,7 +188,9 @@ def _patients(stored: Stored, repeat: int) -> Part:
 def _agents(stored: Stored, repeat: int) -> Part:
     rows = stored.personalizations
     table = plots.agent_table(rows)
-    return Part(words.agents(table), plots.agent_curves(rows), (("All numbers", table),))
+    episode = stored.entry.info.parameters.get("episode")
+    figure = plots.agent_curves(rows, episode=episode if isinstance(episode, int) else 1)
+    return Part(words.agents(table), figure, (("All numbers", table),))
 
 
 def _scaling(stored: Stored, repeat: int) -> Part:
@@ -208,7 +210,8 @@ def _solutions(stored: Stored, repeat: int) -> Part:
     table = uncertainty.identifiability_table(rows, problems)
     sentence = (
         "From many starts a method ends at other parameters wherever the measurements do not "
-        "determine them: the range of its solutions, as a share of the domain."
+        "determine them: the range of its solutions, as a share of the domain. It grows with the "
+        "number of solutions."
     )
     return Part(sentence, plots.solution_ranges(rows, problems), (("Range of solutions", table),))
 
@@ -232,9 +235,11 @@ def _stability(stored: Stored, repeat: int) -> Part:
     sentence = (
         "Each patient was measured again and again with new errors: the standard deviation of the "
         "parameters over the solved fits, as a share of the domain. A method that seldom succeeds "
-        "has its spread of few patients."
+        "has its spread of few patients; the last columns compare over what both solved."
     )
-    table = uncertainty.stability_table(rows, problems)
+    methods = list(stored.entry.info.parameters.get("methods") or [])
+    reference = str(methods[-1]) if methods else str(rows["method"].iloc[0])
+    table = uncertainty.stability_table(rows, problems, reference=reference)
     return Part(sentence, plots.stability_spread(rows, problems), (("All numbers", table),))
 
 

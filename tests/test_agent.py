@@ -321,6 +321,19 @@ def test_hindsight_solves_with_fewer_runs(linear_problem, linear_patients, walks
     assert runs[1] < runs[0]
 
 
+def test_replays_of_a_patient_do_not_feel_the_others(linear_problem, walks):
+    """Nor how many walks there are, nor where in the set the patient stands."""
+    fewer = walks.first(100).without("P0")
+    for all_c, c in zip(
+        replayed(linear_problem, walks, 2, 4), replayed(linear_problem, fewer, 2, 4), strict=True
+    ):
+        for i, name in enumerate(fewer.patients):
+            own = c[fewer.patient == i]
+            assert len(own) == 1
+            same = all_c[walks.patient == walks.patients.index(name)][:1]
+            assert np.array_equal(own, same)
+
+
 def test_replays_extend_one_sequence(linear_problem, walks):
     few, more = (list(replayed(linear_problem, walks, n, seed=4)) for n in (2, 3))
     assert all(np.array_equal(a, b) for a, b in zip(few, more, strict=False))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -272,6 +273,38 @@ def test_forecast_errors_are_counted_by_hand():
     assert model["nearer than no change [%]"] == 50.0
     assert (model["from"], model["to"]) == (-9.0, 2.0)
     assert model["fitted before [%]"] == 50.0
+    assert (model["subjects"], model["without a forecast"]) == (2, 0)
+
+
+def test_a_subject_whose_model_failed_has_no_forecast():
+    """Counted, and left out of all rows."""
+    rows = {"method": ["m"] * 3, "solved": [True, True, False]}
+    for name in bolus.PRESSURES:
+        rows |= {f"before:{name}": [60.0, 60.0, 60.0], f"after:{name}": [70.0, 64.0, 90.0]}
+        rows |= {f"model:{name}": [69.0, 70.0, np.nan]}
+        rows |= {f"model's change:{name}": [70.0, 64.0, np.nan]}
+    table = forecast_table(pd.DataFrame(rows)).set_index(["pressure", "forecast"])
+    for forecast, error in (("no change", 7.0), ("model", 3.5)):
+        own = table.loc[("aortic_mean", forecast)]
+        assert own["mean |error| [mmHg]"] == error
+        assert (own["subjects"], own["without a forecast"]) == (2, 1)
+    assert table.loc[("aortic_mean", "model"), "nearer than no change [%]"] == 50.0
+
+
+def test_a_fit_without_a_finite_run_is_stored_without_a_forecast(problem):
+    broken = replace(problem, simulate=lambda x, patient: np.full((len(x), 4), np.nan))
+    store = Parts()
+    forecasts(store, broken, subjects(problem, 2), methods=Methods(("least-squares",)), max_runs=5)
+    rows = store.personalizations
+    assert not rows["solved"].any()
+    assert rows["model:aortic_mean"].isna().all()
+    assert forecast_table(rows).empty
+
+
+def test_agents_learn_the_heart_rate_as_those_of_the_circulation_do(problem):
+    full = circulation.problem("6p")
+    assert problem.features == full.features == ("heart_rate",)
+    assert (problem.border, problem.multipliers) == (full.border, full.multipliers)
 
 
 def test_forecasts_are_the_same_bits_for_any_number_of_workers(problem):

@@ -125,6 +125,22 @@ def test_patients_who_train_are_left_out_of_their_own_training(
     }
 
 
+def test_the_agent_with_continuous_actions_learns_from_others_only(
+    run, linear_patients, monkeypatch
+):
+    learned: list[tuple[str, ...]] = []
+    learn = personalization.ContinuousVito.learn.__func__
+
+    def spy(cls, problem, walks, *args, **kwargs):
+        learned.append(walks.patients)
+        return learn(cls, problem, walks, *args, **kwargs)
+
+    monkeypatch.setattr(personalization.ContinuousVito, "learn", classmethod(spy))
+    file = linear_patients[:3]
+    run(file, file, methods=("vito-continuous",), n_samples=20)
+    assert sorted(learned) == [("P0", "P1"), ("P0", "P2"), ("P1", "P2")]
+
+
 def test_an_agent_that_left_a_patient_out_is_the_one_that_never_heard_of_them(
     run, linear_problem, linear_patients, tmp_path
 ):

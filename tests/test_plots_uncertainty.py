@@ -49,7 +49,7 @@ def test_ranges_and_spreads_are_drawn_per_patient(tables, linear_problem, tmp_pa
     figure = plots.solution_ranges(rows, {"2p": linear_problem})
     drawn(figure, tmp_path)
     dots = figure.traverse(lambda e: e, [hv.Scatter])
-    assert [d.label for d in dots] == ["BOBYQA simple", "least-squares"]
+    assert [d.label.split(" (")[0] for d in dots] == ["BOBYQA simple", "least-squares"]
     # three solutions 0, 1, 2 in a and 0, 0.5, 1 in b, domain 10
     assert np.sort(dots[0]["share"]) == pytest.approx([0.1] * 3 + [0.2] * 3)
     spread = plots.stability_spread(rows[rows["method"] != "posterior"], {"2p": linear_problem})

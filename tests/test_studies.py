@@ -16,11 +16,13 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from vitolab import display, notebooks, studies
+from vitolab.models import circulation, electrophysiology
 from vitolab.notebooks import checked_value, declared_parameters, execute
 from vitolab.records import Progress
 from vitolab.runs import RunInfo
 from vitolab.store import Run, list_runs
 from vitolab.studies import DEMO, STUDIES, Study, checked_parameters, demo, find_study, run
+from vitolab.validation import AGENTS, REFERENCES
 
 GIVEN = """seed: int = 0
 n_jobs: int = 2
@@ -317,6 +319,24 @@ def test_each_study_fits_its_notebook(known: Study) -> None:
     for profile, values in known.profiles.items():
         parameters = checked_parameters(known, profile, {})
         assert parameters.keys() == values.keys(), "each profile names every parameter"
+
+
+@pytest.mark.parametrize("known", STUDIES, ids=lambda known: known.name)
+def test_each_profile_names_what_there_is(known: Study) -> None:
+    """Setups, lead fields, modes and methods; sizes for each of them."""
+    for profile in known.profiles:
+        parameters = checked_parameters(known, profile, {})
+        for name in ("methods", "agents"):
+            assert set(parameters.get(name, [])) <= {*REFERENCES, *AGENTS}, (profile, name)
+        fields = parameters.get("lead_fields", [])
+        for field in fields:
+            electrophysiology.problem(field, parameters["mode"])
+        setups = parameters.get("setups", [])
+        for setup in setups:
+            circulation.problem(setup)
+        for name in ("n_samples", "n_states"):
+            if isinstance(parameters.get(name), dict):
+                assert {*setups, *fields} <= parameters[name].keys(), (profile, name)
 
 
 def test_a_file_is_named_from_where_the_user_stands(

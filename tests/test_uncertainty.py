@@ -335,8 +335,26 @@ def test_spread_over_perturbed_measurements_is_that_of_the_inverse(linear_proble
     table = stability_table(found, {"2p": problem})
     assert table["success [%]"].tolist() == [100.0]
     assert table["spread of the solved, all parameters"][0] == pytest.approx(
-        spread.mean(axis=1).mean()
+        spread.median(axis=0).mean()
     )
+
+
+def test_spreads_are_compared_over_what_both_methods_solved(linear_problem):
+    """The rare one solved only what lies close together, where the other is as stable."""
+    rows = [
+        {"setup": "2p", "patient": "P", "method": method, "repeat": repeat, "n_runs": 1}
+        | {"solved": method == "often" or repeat < 2, "x:a": x, "x:b": 0.0}
+        for method in ("often", "seldom")
+        for repeat, x in enumerate((1.0, 1.5, 4.0, -4.0))
+    ]
+    table = stability_table(pd.DataFrame(rows), {"2p": linear_problem}, reference="often")
+    table = table.set_index("method")
+    total = "spread of the solved, all parameters"
+    assert table.loc["seldom", total] < 0.2 * table.loc["often", total]
+    own = table.loc["seldom"]
+    assert own["solved by both"] == 2
+    assert own["spread there"] == pytest.approx(np.std([1.0, 1.5], ddof=1) / 10.0 / 2)
+    assert own["spread of often there"] == own["spread there"]
 
 
 def test_perturbed_patients_are_the_same_but_for_their_measurements(

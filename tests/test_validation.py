@@ -4,7 +4,7 @@ import pytest
 from joblib import parallel_config
 
 from vitolab import tables, validation
-from vitolab.agent import Vito
+from vitolab.agent import ContinuousVito, Vito
 from vitolab.exploration import explore
 from vitolab.problem import Patient
 
@@ -92,14 +92,21 @@ def test_order_of_patients_does_not_matter(finished, linear_problem, linear_pati
 def test_nothing_of_the_held_out_patient_is_learned_from(
     study, linear_problem, linear_patients, monkeypatch
 ):
+    """By any agent: ``vito``, its hindsight, and the continuous one."""
     learned = []
-    learn = Vito.learn.__func__
 
-    def spy(cls, problem, walks, *rest, **options):
-        learned.append(set(walks.patients))
-        return learn(cls, problem, walks, *rest, **options)
+    def watched(kind):
+        learn = kind.learn.__func__
 
-    monkeypatch.setattr(Vito, "learn", classmethod(spy))
+        def spy(cls, problem, walks, *rest, **options):
+            assert len(walks.x)
+            learned.append(set(walks.patients))
+            return learn(cls, problem, walks, *rest, **options)
+
+        return classmethod(spy)
+
+    for kind in (Vito, ContinuousVito):
+        monkeypatch.setattr(kind, "learn", watched(kind))
     run, patients = Memory(), linear_patients[:4]
     if study == "grid":
         validation.grid(
@@ -111,13 +118,20 @@ def test_nothing_of_the_held_out_patient_is_learned_from(
             n_states=20,
             n_samples=100,
             max_runs=5,
+            agents=["vito", "vito-hindsight", "vito-continuous"],
         )
     else:
         validation.leave_one_out(
-            run, {"p": linear_problem}, patients, n_states={"p": [20]}, n_samples={"p": [100]}
+            run,
+            {"p": linear_problem},
+            patients,
+            n_states={"p": [20]},
+            n_samples={"p": [100]},
+            methods=validation.AGENTS,
         )
     names = {p.name for p in patients}
-    assert learned == [names - {p.name} for p in patients]
+    expected = [names - {p.name} for p in patients]
+    assert sorted(map(sorted, learned)) == sorted(map(sorted, 3 * expected))
 
 
 def test_the_start_of_a_patient_does_not_depend_on_its_own_walks(linear_problem, linear_patients):
@@ -268,6 +282,11 @@ def test_an_agent_without_states_needs_no_numbers_of_them(linear_problem, linear
     long, short = (pd.concat(run.parts[k][0] for k in run.computed[i : i + 3]) for i in (0, 3))
     assert len(run.computed) == 6
     assert not np.array_equal(long["x:a"], short["x:a"])
+    both = Memory()
+    by_method = {"vito-continuous": 1}
+    settings |= {"methods": ["vito", "vito-continuous"], "n_states": {"linear": [10]}}
+    validation.leave_one_out(both, problems, linear_patients[:3], episode=by_method, **settings)
+    assert set(run.computed[3:]) < set(both.computed)
     with pytest.raises(ValueError, match="vito-hindsight: n_states is missing"):
         validation.leave_one_out(
             run, problems, linear_patients, n_samples={"linear": [2]}, methods=["vito-hindsight"]

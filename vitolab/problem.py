@@ -320,6 +320,20 @@ class Problem:
             c[..., angular] = 180.0 - np.mod(180.0 - c[..., angular], 360.0)
         return c
 
+    def exact(self, x: FloatArray, patient: Patient) -> FloatArray:
+        """Outputs of the model itself: of ``confirm`` where ``simulate`` is an approximation.
+
+        Parameters
+        ----------
+        x : ndarray, shape (n, n_parameters)
+        patient : Patient
+
+        Returns
+        -------
+        ndarray, shape (n, n_objectives)
+        """
+        return np.asarray((self.confirm or self.simulate)(x.copy(), patient), dtype=np.float64)
+
     def is_solved(self, c: ArrayLike) -> BoolArray:
         """Whether every misfit is within its tolerance; NaN is never solved.
 

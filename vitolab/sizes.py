@@ -65,7 +65,8 @@ _EP: Mapping[str, Any] = {"n_states": 120, "max_runs": 100}
 
 #: What the sizes of the comparison of agents share.
 _AGENTS: Mapping[str, Any] = {
-    "n_states": {**N_STATES, "exact": 120, "bem": 120},
+    "n_states": {**N_STATES, "bem": 120, "infinite": 120},
+    "mode": "table",
     "agents": ["vito", "vito-hindsight", "vito-continuous"],
     "n_replays": 5,
     "episode": 1,
@@ -75,7 +76,8 @@ _AGENTS: Mapping[str, Any] = {
 _PEERS = ["nelder-mead", "least-squares", "least-squares-multistart"]
 
 _HINDSIGHT: Mapping[str, Any] = {
-    "n_states": {**N_STATES, "rosenbrock": 100, "exact": 120, "bem": 120},
+    "n_states": {**N_STATES, "rosenbrock": 100, "bem": 120, "infinite": 120},
+    "mode": "table",
     "n_replays": 5,
 }
 _MANY: Mapping[str, Any] = {
@@ -374,12 +376,13 @@ STUDIES = (
             "paper": {
                 **_AGENTS,
                 "setups": ["2p", "3p", "5p", "6p"],
-                "lead_fields": ["exact", "bem"],
+                "lead_fields": ["bem", "infinite"],
+                "mode": "exact",
                 "n_patients": 48,
                 "n_ep_patients": 75,
                 "n_samples": {
                     setup: [2, 10, 100, 1000, 10000]
-                    for setup in ("2p", "3p", "5p", "6p", "exact", "bem")
+                    for setup in ("2p", "3p", "5p", "6p", "bem", "infinite")
                 },
                 "n_repeats": 5,
                 "methods": _PEERS,
@@ -433,12 +436,13 @@ STUDIES = (
                 **_HINDSIGHT,
                 "n_functions": 100,
                 "setups": ["2p", "3p", "5p", "6p"],
-                "lead_fields": ["exact", "bem"],
+                "lead_fields": ["bem", "infinite"],
+                "mode": "exact",
                 "n_patients": 48,
                 "n_ep_patients": 75,
                 "n_samples": {
                     setup: [10, 100, 1000, 10000]
-                    for setup in ("rosenbrock", "2p", "3p", "5p", "6p", "exact", "bem")
+                    for setup in ("rosenbrock", "2p", "3p", "5p", "6p", "bem", "infinite")
                 },
                 "n_repeats": 5,
                 "methods": _PEERS,

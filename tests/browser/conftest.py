@@ -41,6 +41,11 @@ sys.exit(info.reason if info.status != "complete" else 0)
 """
 
 
+def pytest_collection_modifyitems(items):
+    """Tests that need real studies come last: the studies run while the others do."""
+    items.sort(key=lambda item: "quick_store" in getattr(item, "fixturenames", ()))
+
+
 @pytest.fixture(scope="session")
 def browser():
     """Chromium, headless."""

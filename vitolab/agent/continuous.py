@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from vitolab.agent.bounded import bounded_step
 from vitolab.agent.deviation import Deviation
@@ -75,7 +76,8 @@ class ContinuousVito:
         ValueError
             If no run among the walks succeeded.
         """
-        return cls(problem, Experience.learn(problem, walks))
+        with threadpool_limits(1):  # as elsewhere: sums depend on the number of threads
+            return cls(problem, Experience.learn(problem, walks))
 
     def personalize(self, patient: Patient, *, max_runs: int = 100, seed: int = 0) -> Fit:
         """Personalise one patient, starting where the agent expects the solution.
@@ -99,7 +101,8 @@ class ContinuousVito:
             If no run is allowed or a measurement is missing.
         """
         rng = stream("continuous", self.problem.name, seed, patient.name)
-        return _Course(self, patient, max_runs, rng).fit(None)
+        with threadpool_limits(1):
+            return _Course(self, patient, max_runs, rng).fit(None)
 
     def personalize_from(
         self, patient: Patient, starts: FloatArray, *, max_runs: int = 100, seed: int = 0
@@ -118,11 +121,17 @@ class ContinuousVito:
         Returns
         -------
         list of Fit
+
+        Raises
+        ------
+        ValueError
+            If no run is allowed or a measurement is missing.
         """
         fits = []
-        for i, start in enumerate(starts):
-            rng = stream("continuous", self.problem.name, seed, patient.name, i)
-            fits.append(_Course(self, patient, max_runs, rng).fit(start))
+        with threadpool_limits(1):
+            for i, start in enumerate(starts):
+                rng = stream("continuous", self.problem.name, seed, patient.name, i)
+                fits.append(_Course(self, patient, max_runs, rng).fit(start))
         return fits
 
     def save(self, path: Path) -> None:

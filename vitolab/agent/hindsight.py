@@ -32,7 +32,8 @@ def replayed(
     walks : Trajectories
     n_replays : int
     seed : int
-        Replay k does not depend on how many there are.
+        A replay of a patient's walk depends neither on how many there are of either, nor on the
+        other patients.
 
     Yields
     ------
@@ -49,10 +50,16 @@ def replayed(
     counted = walks.counted
     n_points = counted.sum(axis=1)
     walk = np.arange(len(counted))
+    n_walks = np.bincount(walks.patient, minlength=len(walks.patients)).tolist()
     for replay in range(n_replays):
-        rng = stream("hindsight", problem.name, seed, replay)
-        chance = rng.random(len(counted))
-        shift = rng.uniform(-0.5, 0.5, size=(len(counted), problem.n_objectives))
+        drawn = [
+            stream("hindsight", problem.name, seed, replay, name).random(
+                (n, 1 + problem.n_objectives)
+            )
+            for name, n in zip(walks.patients, n_walks, strict=True)
+        ]
+        chance, *moved = np.concatenate(drawn).T
+        shift = np.column_stack(moved) - 0.5
         # position of the drawn one among the points that count
         nth = np.floor(chance * n_points).astype(np.int64)
         point = np.argmax(counted & (np.cumsum(counted, axis=1) == nth[:, np.newaxis] + 1), axis=1)

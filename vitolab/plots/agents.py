@@ -43,6 +43,7 @@ def agent_curves(
     *,
     references: Sequence[str] | None = None,
     patients: str = "synthetic patients",
+    episode: int = 1,
 ) -> Any:
     """Success and runs of each agent against samples per patient, one column per setup.
 
@@ -53,6 +54,9 @@ def agent_curves(
         Methods that learn nothing, by default all; their means over all starts are dashed lines.
     patients : str
         Who was personalised, for the title.
+    episode : int
+        Transitions per walk that ``vito-continuous`` learned from: each walk takes one forward run
+        more, which the legend tells.
 
     Returns
     -------
@@ -69,6 +73,7 @@ def agent_curves(
         references = [name for name in METHOD_COLORS if name in untrained]
     n = personalizations.groupby("setup")["patient"].nunique()
     setups = setups_of(learned["setup"])
+    more = f"\n({1.0 + 1.0 / episode:.3g} forward runs per sample)"
     size = (3.0, 2.3)
     panels: list[Any] = []
     for measure, label in _MEASURES:
@@ -92,7 +97,7 @@ def agent_curves(
                 items += series(
                     own,
                     "n_samples",
-                    label=_name(name),
+                    label=_name(name) + (more if name == "vito-continuous" else ""),
                     color=METHOD_COLORS[name],
                     dash="solid",
                     marker=MARKERS[rank % len(MARKERS)],

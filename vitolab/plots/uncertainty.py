@@ -22,7 +22,15 @@ from vitolab.plots.style import (
     style,
 )
 from vitolab.problem import Parameter, Problem
-from vitolab.uncertainty.summary import FORECASTS, POSTERIOR, groups, range_of, spread_of
+from vitolab.uncertainty.summary import (
+    FORECASTS,
+    POSTERIOR,
+    band_of,
+    groups,
+    levels_of,
+    range_of,
+    spread_of,
+)
 
 SOLUTION_COLOR = "#D55E00"
 
@@ -76,7 +84,12 @@ def _shares(
     )
 
 
-def solution_ranges(personalizations: pd.DataFrame, problems: Mapping[str, Problem]) -> Any:
+def solution_ranges(
+    personalizations: pd.DataFrame,
+    problems: Mapping[str, Problem],
+    *,
+    patients: str = "synthetic patients",
+) -> Any:
     """Range of each patient's solutions as a share of Ω, parameter by parameter.
 
     Parameters
@@ -84,24 +97,43 @@ def solution_ranges(personalizations: pd.DataFrame, problems: Mapping[str, Probl
     personalizations : DataFrame
         Of `vitolab.uncertainty.posteriors`.
     problems : mapping of setup name to Problem
+    patients : str
+        Who was personalised, for the titles.
 
     Returns
     -------
     HoloViews layout
-        A panel per setup. Dots are patients with at least two solutions, bars their medians.
+        A panel per setup. Dots are patients with at least two solutions, bars their medians. The
+        number of solutions per patient stands beside the method: a range grows with it.
     """
     found = personalizations[personalizations["method"] != POSTERIOR]
     panels = []
     for setup, problem in problems.items():
         own = {
-            method: (method_label(method), range_of(rows, problem))
+            method: (
+                f"{method_label(method)} ({rows['solved'].sum() / rows['patient'].nunique():.1f} "
+                "solutions)",
+                range_of(rows, problem),
+            )
             for _, _, method, rows in groups(found, {setup: problem})
         }
-        panels.append(_shares(own, problem, setup, "range of solutions / domain", 1.03))
+        title = _titled(found, setup, patients)
+        panels.append(_shares(own, problem, title, "range of solutions / domain", 1.03))
     return layout(panels, columns=1, title="", size=(5.0, 3.2), gap=(0.3, 0.6))
 
 
-def stability_spread(personalizations: pd.DataFrame, problems: Mapping[str, Problem]) -> Any:
+def _titled(personalizations: pd.DataFrame, setup: str, patients: str) -> str:
+    """Setup and number of its patients."""
+    n = personalizations.loc[personalizations["setup"] == setup, "patient"].nunique()
+    return f"{setup}, {n} {patients}"
+
+
+def stability_spread(
+    personalizations: pd.DataFrame,
+    problems: Mapping[str, Problem],
+    *,
+    patients: str = "synthetic patients",
+) -> Any:
     """Spread of each parameter over perturbed measurements, by method, with the success of each.
 
     Parameters
@@ -109,6 +141,8 @@ def stability_spread(personalizations: pd.DataFrame, problems: Mapping[str, Prob
     personalizations : DataFrame
         Of `vitolab.uncertainty.stability`.
     problems : mapping of setup name to Problem
+    patients : str
+        Who was personalised, for the titles.
 
     Returns
     -------
@@ -124,7 +158,8 @@ def stability_spread(personalizations: pd.DataFrame, problems: Mapping[str, Prob
             )
             for _, _, method, rows in groups(personalizations, {setup: problem})
         }
-        panels.append(_shares(own, problem, setup, "standard deviation / domain", None))
+        title = _titled(personalizations, setup, patients)
+        panels.append(_shares(own, problem, title, "standard deviation / domain", None))
     return layout(panels, columns=1, title="", size=(5.0, 3.2), gap=(0.3, 0.6))
 
 
@@ -193,7 +228,8 @@ def posterior_marginals(
                 ylim=(0.0, top),
             )
         )
-    what = "central 50 and 90 % shaded"
+    what = "synthetic, " if truth is not None else ""
+    what += "central 50 and 90 % shaded"
     what += "" if personalizations is None else ", dots: solutions"
     what += "" if truth is None else ", dashed: truth"
     return layout(panels, columns=3, title=f"{patient}, {setup}: {what}", size=(3.0, 2.2))
@@ -214,22 +250,16 @@ def coverage_curves(personalizations: pd.DataFrame, problems: Mapping[str, Probl
         A panel per setup: the joint highest-density region (thick) and the central interval of
         each parameter; in grey where 95 % of the curves of a kept promise lie, point by point.
     """
-    from scipy.stats import binom
-
     promised = np.linspace(0.0, 1.0, 101)
     panels = []
     for setup, problem in problems.items():
-        rows = personalizations[
-            (personalizations["setup"] == setup) & (personalizations["method"] == POSTERIOR)
-        ]
-        rows = rows[rows["level"].notna()]
-        n = len(rows)
-        low, high = (100 * binom.ppf(tail, n, promised) / n for tail in (0.025, 0.975))
-        low, high = np.maximum(low, 0.0), np.maximum(high, 0.0)  # ppf(0) is -1
-        band = hv.Area((100 * promised, low, high), "promised", ["low", "high"])
+        levels = levels_of(personalizations, setup, problem)
+        if not levels:
+            continue
+        n = len(next(iter(levels.values())))
+        low, high = band_of(n, promised)
+        band = hv.Area((100 * promised, 100 * low, 100 * high), "promised", ["low", "high"])
         items: list[Any] = [fill(band, "#777777", 0.25)]
-        levels = {"all parameters together": rows["level"]}
-        levels |= {p.label: (2 * rows[f"rank:{p.name}"] - 1).abs() for p in problem.parameters}
         for position, (label, level) in enumerate(levels.items()):
             found = [100 * float((level <= share).mean()) for share in promised]
             joint = position == 0
@@ -239,7 +269,7 @@ def coverage_curves(personalizations: pd.DataFrame, problems: Mapping[str, Probl
         panels.append(
             panel(
                 hv.Overlay(items),
-                title=f"{setup}, {n} patients",
+                title=f"{setup}, {n} synthetic patients",
                 xlabel="probability of the region [%]",
                 ylabel="truth within [% of patients]",
                 size=(3.4, 3.4),

@@ -18,7 +18,6 @@ import numpy as np
 from vitolab.files import digest, stream
 from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.tables import KEYS, Trace, fit_row, joined_traces, table
-from vitolab.trajectories import StopReason
 from vitolab.uncertainty.methods import Methods, Walks
 from vitolab.uncertainty.posterior import LogProbability, Posterior, deviations, sample_posterior
 from vitolab.uncertainty.solutions import solution_set
@@ -57,7 +56,8 @@ def simulated_patients(
     Raises
     ------
     ValueError
-        If the model fails at a thousand draws for one patient.
+        If a deviation is missing or not positive, or the model fails at a thousand draws for one
+        patient.
     """
     error = deviations(problem, deviation)
     patients, truth = [], {}
@@ -67,7 +67,7 @@ def simulated_patients(
         name = f"M{i + 1:03d}"
         for _ in range(ATTEMPTS):
             x = problem.draw(rng)
-            y = (problem.confirm or problem.simulate)(x.copy(), Patient(name, {}, data))[0]
+            y = problem.exact(x, Patient(name, {}, data))[0]
             if np.isfinite(y).all():
                 break
         else:
@@ -127,6 +127,12 @@ def posteriors(
     seed, n_jobs : int
     cache : Path, optional
         Folder of the walk cache.
+
+    Raises
+    ------
+    ValueError
+        If a deviation is missing or not positive, a size of the sampler is too small, no start is
+        asked for, or the model fails wherever a patient's walkers start.
     """
     for setup, problem in problems.items():
         deviations(problem, deviation)
@@ -191,15 +197,18 @@ def _fold(
 
 
 def posterior_row(problem: Problem, patient: Patient, posterior: Posterior) -> dict[str, Any]:
-    """Columns of the most probable draw, and how well the sampler did."""
+    """Columns of the most probable draw, and how well the sampler did.
+
+    A sampler neither restarts nor stops for a reason: these two are null.
+    """
     best = posterior.flat[int(np.argmax(posterior.log_probability))]
-    y = (problem.confirm or problem.simulate)(best[np.newaxis].copy(), patient)[0]
+    y = problem.exact(best[np.newaxis], patient)[0]
     c = problem.misfit(y, problem.measured(patient))
     row: dict[str, Any] = {
         "solved": bool(problem.is_solved(c)),
         "n_runs": posterior.n_runs,
-        "n_restarts": 0,
-        "stop_reason": str(StopReason.BUDGET),
+        "n_restarts": None,
+        "stop_reason": None,
         "n_failed": posterior.n_failed,
         "acceptance": posterior.acceptance,
         "autocorrelation": float(np.max(posterior.autocorrelation)),
@@ -225,7 +234,7 @@ def _placed(
 
 def _draws(problem: Problem, patient: Patient, x: FloatArray, label: Mapping[str, Any]) -> Trace:
     """Columns of the traces table for draws of a posterior."""
-    y = (problem.confirm or problem.simulate)(x.copy(), patient)
+    y = problem.exact(x, patient)
     c = problem.misfit(y, problem.measured(patient))
     columns: Trace = {name: np.full(len(x), label[name], dtype=object) for name in KEYS}
     columns |= {

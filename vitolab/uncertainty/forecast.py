@@ -118,6 +118,11 @@ def forecasts(
     seed, n_jobs : int
     cache : Path, optional
         Folder of the walk cache.
+
+    Raises
+    ------
+    ValueError
+        If a measurement is missing, or no forward run is allowed.
     """
     work = {
         digest("forecast", setup, problem.version, subject.before.name, _known(subject), seed): (

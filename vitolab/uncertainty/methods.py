@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from vitolab.agent import Vito
-from vitolab.exploration import explore
 from vitolab.problem import Patient, Problem
 from vitolab.trajectories import Personalizer, Trajectories
 from vitolab.validation import EPISODE, REFERENCES, child_seed
-from vitolab.validation.parts import Part, PartStore, allowed, work_through
+from vitolab.validation.parts import Part, PartStore, allowed, walks_for, work_through
 
 #: Learns from walks: ``learner(problem, walks, seed=...)``.
 Learner = Callable[..., Personalizer]
@@ -134,11 +132,8 @@ class Methods:
         for learning in self.learners.values():
             most[learning.n_steps] = max(most.get(learning.n_steps, 0), learning.n_samples)
         child = child_seed(seed, "repeat", 0)  # the studies', so that walks are shared
-        ordered = sorted(self.training, key=lambda patient: patient.name)
         return {
-            n_steps: explore(
-                problem, ordered, math.ceil(n_samples / n_steps), n_steps, child, n_jobs, cache
-            )
+            n_steps: walks_for(problem, self.training, n_samples, child, n_jobs, cache, n_steps)
             for n_steps, n_samples in most.items()
         }
 

@@ -3,9 +3,7 @@
 Prior: uniform on Ω. Likelihood: independent Gaussian errors of the measurements, their standard
 deviations an input. The model is assumed to be right: what it cannot do is not in the posterior.
 Sampled on the model itself with ``emcee`` (Foreman-Mackey et al. 2013), in the unit cube of Ω, by
-differential-evolution moves (ter Braak 2006; Nelson, Ford & Payne 2014): on a Gaussian in three
-dimensions their draws are worth four times those of the stretch move. Not by the snooker move of
-emcee 3.1.6, which leaves a Gaussian's variance 10 % too small.
+differential-evolution moves (ter Braak 2006; Nelson, Ford & Payne 2014).
 """
 
 from __future__ import annotations
@@ -54,7 +52,6 @@ class LogProbability:
 
     def __init__(self, problem: Problem, patient: Patient, deviation: Mapping[str, float]) -> None:
         self.problem, self.patient = problem, patient
-        self.model = problem.confirm or problem.simulate  # the true model where there are two
         self.z = problem.measured(patient)
         self.deviation = deviations(problem, deviation)
         self.n_runs = self.n_failed = 0
@@ -64,7 +61,7 @@ class LogProbability:
         value = np.full(len(x), -np.inf)
         inside = np.all((x >= self.problem.lower) & (x <= self.problem.upper), axis=1)
         if inside.any():
-            y = np.asarray(self.model(x[inside].copy(), self.patient), dtype=np.float64)
+            y = self.problem.exact(x[inside], self.patient)
             c = self.problem.misfit(y, self.z) / self.deviation
             found = -0.5 * np.sum(c**2, axis=1)
             worked = np.isfinite(found)

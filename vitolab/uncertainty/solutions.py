@@ -126,6 +126,11 @@ def solution_set(
     Returns
     -------
     Solutions
+
+    Raises
+    ------
+    ValueError
+        If no start or no forward run is asked for, or a measurement is missing.
     """
     starts = spread_starts(problem, n_starts, seed)
     fits = personalizer.personalize_from(patient, starts, max_runs=max_runs, seed=seed)

@@ -65,10 +65,11 @@ def stability(
 ) -> None:
     """Personalise each patient again and again with perturbed measurements, by every method.
 
-    Every method sees the same perturbed measurements and starts as it would have started
-    without: only the measurements differ from one repeat to the next. Agents learned without the
-    patient, once. Success is counted against the perturbed measurements. In the personalizations
-    table the perturbation is the ``repeat``.
+    Every method sees the same perturbed measurements. Optimisers start at the same parameters
+    each time; an agent chooses its start by what was measured, so that its answers spread by the
+    choice of the start too, as they would for its user. Agents learned without the patient, once.
+    Success is counted against the perturbed measurements. In the personalizations table the
+    perturbation is the ``repeat``.
 
     Parameters
     ----------
@@ -89,7 +90,7 @@ def stability(
     Raises
     ------
     ValueError
-        If fewer than two perturbations are asked for, or a deviation is missing.
+        If fewer than two perturbations are asked for, or a deviation is missing or not positive.
     """
     if n_perturbations < 2:
         raise ValueError(f"n_perturbations is {n_perturbations}, expected at least 2")

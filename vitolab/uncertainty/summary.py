@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from vitolab.files import stream
-from vitolab.problem import Problem
+from vitolab.problem import FloatArray, Problem
 
 POSTERIOR = "posterior"
 #: What `vitolab.uncertainty.forecasts` reads from a model.
@@ -36,13 +38,18 @@ def identifiability_table(
     """Range of the solutions as a share of Ω: per setup, method and parameter, over patients.
 
     Patients with fewer than two solutions have no range; they are counted in ``patients`` and not
-    in ``with a range``.
+    in ``with a range``. A range grows with the number of solutions, which stands beside it:
+    methods that found unequal numbers are not to be compared by it.
 
     Parameters
     ----------
     personalizations : DataFrame
         With several starts per patient.
     problems : mapping of setup name to Problem
+
+    Returns
+    -------
+    DataFrame
     """
     rows = []
     found = personalizations[personalizations["method"] != POSTERIOR]
@@ -68,24 +75,44 @@ def identifiability_table(
 
 
 def stability_table(
-    personalizations: pd.DataFrame, problems: Mapping[str, Problem]
+    personalizations: pd.DataFrame,
+    problems: Mapping[str, Problem],
+    *,
+    reference: str = "least-squares-multistart",
 ) -> pd.DataFrame:
     """Standard deviation of each parameter over perturbed measurements as a share of Ω.
 
-    Per setup and method: success and runs over all personalisations, then per parameter the mean
-    over the patients of the deviation over their solved personalisations, at least two. A method
-    that seldom succeeds has its spread of few patients, who are counted in ``with a spread``, and
-    of the perturbations that suit it.
+    Per setup and method: success and runs over all personalisations, then per parameter the
+    median over the patients of the deviation over their solved personalisations, at least two. A
+    method that seldom succeeds has its spread of few patients, who are counted in ``with a
+    spread``, and of the perturbations that suit it. Methods are comparable by the last columns:
+    the spread over what the method and the reference both solved, and that of the reference over
+    the same.
 
     Parameters
     ----------
     personalizations : DataFrame
         Of `vitolab.uncertainty.stability`.
     problems : mapping of setup name to Problem
+    reference : str
+        A method of the study.
+
+    Returns
+    -------
+    DataFrame
     """
     rows = []
+    key = ["setup", "patient", "repeat"]
+    by_reference = personalizations[personalizations["method"] == reference]
+    by_reference = by_reference[by_reference["solved"]].set_index(key)
     for setup, problem, method, own in groups(personalizations, problems):
         spread = spread_of(own, problem)
+        solved = own[own["solved"]].set_index(key)
+        both = solved.index.intersection(by_reference.index)
+        alike = [
+            spread_of(table.loc[both].reset_index(), problem).median(axis=0).mean()
+            for table in (solved, by_reference)
+        ]
         row = {
             "setup": setup,
             "method": method,
@@ -94,30 +121,82 @@ def stability_table(
             "success [%]": 100.0 * own["solved"].mean(),
             "always solved [%]": 100.0 * own.groupby("patient")["solved"].all().mean(),
             "runs, all": own["n_runs"].mean(),
-            "spread of the solved, all parameters": spread.mean(axis=1).mean(),
+            "spread of the solved, all parameters": spread.median(axis=0).mean(),
         }
-        rows.append(row | {f"spread: {p.label}": spread[p.name].mean() for p in problem.parameters})
+        row |= {f"spread: {p.label}": spread[p.name].median() for p in problem.parameters}
+        row |= {
+            "solved by both": len(both),
+            "spread there": alike[0],
+            f"spread of {reference} there": alike[1],
+        }
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
 def range_of(own: pd.DataFrame, problem: Problem) -> pd.DataFrame:
     """Range of the solutions as a share of Ω, patients by parameters; NaN below two."""
-    return _over_patients(own, problem, "range")
+    return _over_patients(own, problem, lambda solved: solved.max() - solved.min())
 
 
 def spread_of(own: pd.DataFrame, problem: Problem) -> pd.DataFrame:
-    """Deviation of the solutions as a share of Ω, patients by parameters; NaN below two."""
-    return _over_patients(own, problem, "deviation")
+    """Deviation of the solutions as a share of Ω, patients by parameters; NaN below two.
+
+    Of a sample: the sum of squares is divided by one less than the number of solutions.
+    """
+    return _over_patients(own, problem, lambda solved: solved.std())
 
 
-def _over_patients(own: pd.DataFrame, problem: Problem, what: str) -> pd.DataFrame:
-    """Range or deviation of the solved personalisations of each patient."""
+def _over_patients(
+    own: pd.DataFrame, problem: Problem, width: Callable[[Any], pd.DataFrame]
+) -> pd.DataFrame:
+    """Width of the solutions, given by patient, as a share of Ω."""
     names = [f"x:{p.name}" for p in problem.parameters]
     solved = own[own["solved"]].groupby("patient")[names]
-    value = solved.max() - solved.min() if what == "range" else solved.std()
+    value = width(solved)
     value = value[solved.size() > 1].reindex(sorted(own["patient"].unique()))
     value.columns = pd.Index([p.name for p in problem.parameters])
     return value.div(problem.upper - problem.lower, axis=1)
+
+
+def levels_of(
+    personalizations: pd.DataFrame, setup: str, problem: Problem
+) -> dict[str, pd.Series[float]]:
+    """How central the true parameters of each patient lie, by region.
+
+    Returns
+    -------
+    dict of str to Series
+        The smallest share of a region that holds the truth: of the joint region of highest
+        density, and of the central interval of each parameter. Empty where no truth is known.
+    """
+    own = personalizations[
+        (personalizations["setup"] == setup) & (personalizations["method"] == POSTERIOR)
+    ]
+    own = own[own["level"].notna()]
+    if own.empty:
+        return {}
+    levels = {"all parameters together": own["level"]}
+    return levels | {p.label: (2.0 * own[f"rank:{p.name}"] - 1.0).abs() for p in problem.parameters}
+
+
+def band_of(n: int, share: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Shares of n patients between which a kept promise lies with a probability of 95 % or more.
+
+    Parameters
+    ----------
+    n : int
+    share : array_like
+        Promised.
+
+    Returns
+    -------
+    low, high : ndarray
+        Of the shape of ``share``.
+    """
+    from scipy.stats import binom
+
+    low, high = (binom.ppf(tail, n, share) / n for tail in (0.025, 0.975))
+    return np.maximum(low, 0.0), np.maximum(high, 0.0)  # the quantile of a share of 0 is -1
 
 
 def coverage_table(
@@ -142,39 +221,29 @@ def coverage_table(
         parameter) and share: how often the truth lay within, and the range in which the share of
         so many patients lies with a probability of at least 95 % if the promise is kept. Below
         20 patients that range holds nearly everything: ``as promised`` is then "too few to tell",
-        or "no".
+        or "no". Up to one row in twenty says "no" by chance.
     """
-    from scipy.stats import binom
-
     rows = []
-    found = personalizations[personalizations["method"] == POSTERIOR]
-    found = found[found["level"].notna()]
     for setup, problem in problems.items():
-        own = found[found["setup"] == setup]
-        if own.empty:
-            continue
-        # how central a parameter's truth lies: the smallest central interval that holds it
-        levels = {"all parameters together": own["level"]}
-        levels |= {p.label: (2.0 * own[f"rank:{p.name}"] - 1.0).abs() for p in problem.parameters}
-        n = len(own)
-        for share in shares:
-            low, high = (binom.ppf(tail, n, share) / n for tail in (0.025, 0.975))
-            for region, level in levels.items():
-                within = float((level <= share).mean())
-                kept = "yes" if n >= ENOUGH else "too few to tell"
-                kept = kept if low <= within <= high else "no"
-                rows.append(
-                    {
-                        "setup": setup,
-                        "region": region,
-                        "promised [%]": 100.0 * share,
-                        "found [%]": 100.0 * within,
-                        "expected from [%]": 100.0 * low,
-                        "expected to [%]": 100.0 * high,
-                        "as promised": kept,
-                        "patients": n,
-                    }
-                )
+        levels = levels_of(personalizations, setup, problem)
+        for share, (region, level) in product(shares, levels.items()):
+            n = len(level)
+            low, high = (float(end) for end in band_of(n, share))
+            within = float((level <= share).mean())
+            kept = "yes" if n >= ENOUGH else "too few to tell"
+            kept = kept if low <= within <= high else "no"
+            rows.append(
+                {
+                    "setup": setup,
+                    "region": region,
+                    "promised [%]": 100.0 * share,
+                    "found [%]": 100.0 * within,
+                    "expected from [%]": 100.0 * low,
+                    "expected to [%]": 100.0 * high,
+                    "as promised": kept,
+                    "patients": n,
+                }
+            )
     return pd.DataFrame(rows)
 
 
@@ -215,12 +284,18 @@ def forecast_table(personalizations: pd.DataFrame, *, n_resamples: int = 2000) -
     DataFrame
         Per method, pressure and forecast: mean absolute error, bias, share of subjects whose error
         is smaller than without change, and the mean difference of the absolute errors (below
-        zero: better than no change) with its 95 % interval.
+        zero: better than no change) with its 95 % interval. Subjects whose model failed, and for
+        whom there is no forecast, are counted and left out, of "no change" too.
     """
     rows = []
     names = map(str, personalizations.columns)
     pressures = [name.removeprefix("after:") for name in names if name.startswith("after:")]
     for method, own in personalizations.groupby("method", sort=True):
+        n_asked, fitted = len(own), 100.0 * own["solved"].mean()
+        told = [f"{forecast}:{name}" for forecast in FORECASTS for name in pressures]
+        own = own[np.isfinite(own[told].to_numpy(dtype=np.float64)).all(axis=1)]
+        if own.empty:
+            continue
         for name in pressures:
             measured = own[f"after:{name}"].to_numpy()
             naive = own[f"before:{name}"].to_numpy() - measured
@@ -234,7 +309,8 @@ def forecast_table(personalizations: pd.DataFrame, *, n_resamples: int = 2000) -
                     "mean |error| [mmHg]": np.abs(error).mean(),
                     "bias [mmHg]": error.mean(),
                     "subjects": len(own),
-                    "fitted before [%]": 100.0 * own["solved"].mean(),
+                    "without a forecast": n_asked - len(own),
+                    "fitted before [%]": fitted,
                 }
                 if forecast != NAIVE:
                     gain = np.abs(error) - np.abs(naive)

@@ -42,7 +42,7 @@ def leave_one_out(
     n_states: Mapping[str, Sequence[int]] | None = None,
     methods: Sequence[str] = ("vito", "vito-deterministic"),
     n_replays: int = 5,
-    episode: int = EPISODE,
+    episode: int | Mapping[str, int] = EPISODE,
     n_repeats: int = 1,
     max_runs: int | None = None,
     seed: int = 0,
@@ -70,9 +70,10 @@ def leave_one_out(
         Names in `AGENTS`. The results of one do not depend on the others.
     n_replays : int
         Of each walk, for ``vito-hindsight``.
-    episode : int
-        Transitions per episode of the training walks: 1 gives walks of one step from random
-        starts, which take two forward runs per transition.
+    episode : int or mapping of str to int
+        Transitions per episode of the training walks, of all methods or by method (a hundred for
+        those not named): 1 gives walks of one step from random starts, which take two forward
+        runs per transition.
     n_repeats : int
         Repeats with fresh training walks.
     max_runs : int, optional
@@ -99,6 +100,7 @@ def leave_one_out(
         if not continuous and n_states is None:
             raise ValueError(f"{acting[0]}: n_states is missing, expected numbers of states")
         replays = n_replays if acting == ("vito-hindsight",) else 0
+        n_steps = episode if isinstance(episode, int) else episode.get(acting[0], EPISODE)
         _folds(
             run,
             problems,
@@ -108,13 +110,13 @@ def leave_one_out(
                 *given(max_runs),
                 *(() if acting == _LEARNING[0] else acting),
                 *(("replays", replays) if replays else ()),
-                *(() if episode == EPISODE else ("episode", episode)),
+                *(() if n_steps == EPISODE else ("episode", n_steps)),
             ),
             act=partial(_fold, methods=acting, n_replays=replays, max_runs=max_runs),
             n_states=None if continuous else n_states,
             n_samples=n_samples,
             n_repeats=n_repeats,
-            episode=episode,
+            episode=n_steps,
             seed=seed,
             n_jobs=n_jobs,
             cache=cache,

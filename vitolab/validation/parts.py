@@ -127,11 +127,13 @@ def work_through(
         fold = partial(fold, walks())
 
     def compute(key: str) -> tuple[str, Part]:
-        return key, fold(*work[key])
+        with threadpool_limits(1):  # in a process of its own, too
+            return key, fold(*work[key])
 
     done = len(work) - len(missing)
     run.progress(stage, done, len(work))
-    # k-means sums in another order with another number of threads of its own
+    # sums of k-means and of linear algebra depend on the number of threads; threads of this
+    # process share the limit, which must not be lifted by the first that ends
     with threadpool_limits(1):
         for key, (personalizations, traces) in Parallel(
             n_jobs=n_jobs, prefer=prefer, return_as="generator_unordered"

@@ -8,6 +8,7 @@ LV dead volume and time to maximum elastance keep their defaults, 10 mL and 300 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -45,7 +46,8 @@ def problem() -> Problem:
         Named ``bolus``.
     """
     full = circulation.problem("6p")
-    return Problem(
+    return replace(
+        full,
         name="bolus",
         version=f"{VERSION}-{full.version}-{source_version(Path(__file__))}",
         parameters=tuple(p for p in full.parameters if p.name in FREE),
