@@ -98,8 +98,8 @@ def test_runs_are_shown_against_the_number_of_parameters(many):
     problems = {setup: circulation.problem(setup) for setup in ("2p", "12p")}
     success, runs_all, _ = list(plots.scaling_curves(many, problems))
     curves = {c.label: c for c in success.traverse(lambda c: c, [hv.Curve])}
-    assert curves["vito, continuous actions\n(2 forward runs per sample)"].dimension_values("n_parameters").tolist() == [2, 12]
-    shares = curves["vito, continuous actions\n(2 forward runs per sample)"].dimension_values("value")
+    assert curves["vito, continuous actions"].dimension_values("n_parameters").tolist() == [2, 12]
+    shares = curves["vito, continuous actions"].dimension_values("value")
     assert shares == pytest.approx([200 / 3, 0.0])
     runs = {c.label: c for c in runs_all.traverse(lambda c: c, [hv.Curve])}
     taken = runs["vito: the paper's agent"].dimension_values("value")
