@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -16,10 +17,11 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from vitolab import display, notebooks, studies
-from vitolab.models import circulation, electrophysiology
+from vitolab.models import bolus, circulation, electrophysiology, rosenbrock
 from vitolab.notebooks import checked_value, declared_parameters, execute
 from vitolab.records import Progress
 from vitolab.runs import RunInfo
+from vitolab.sizes import CHOICES
 from vitolab.store import Run, list_runs
 from vitolab.studies import DEMO, STUDIES, Study, checked_parameters, demo, find_study, run
 from vitolab.validation import AGENTS, REFERENCES
@@ -323,20 +325,24 @@ def test_each_study_fits_its_notebook(known: Study) -> None:
 
 @pytest.mark.parametrize("known", STUDIES, ids=lambda known: known.name)
 def test_each_profile_names_what_there_is(known: Study) -> None:
-    """Setups, lead fields, modes and methods; sizes for each of them."""
+    """Setups, lead fields and modes, with a size for each of them."""
     for profile in known.profiles:
         parameters = checked_parameters(known, profile, {})
-        for name in ("methods", "agents"):
-            assert set(parameters.get(name, [])) <= {*REFERENCES, *AGENTS}, (profile, name)
-        fields = parameters.get("lead_fields", [])
-        for field in fields:
+        for field in parameters.get("lead_fields", []):
             electrophysiology.problem(field, parameters["mode"])
-        setups = parameters.get("setups", [])
-        for setup in setups:
+        for setup in parameters.get("setups", []):
             circulation.problem(setup)
-        for name in ("n_samples", "n_states"):
-            if isinstance(parameters.get(name), dict):
-                assert {*setups, *fields} <= parameters[name].keys(), (profile, name)
+
+
+def test_the_choices_of_studies_are_what_there_is() -> None:
+    assert set(CHOICES["setups"]) == set(circulation.SETUPS)
+    assert CHOICES["lead_fields"] == electrophysiology.LEAD_FIELDS
+    assert set(CHOICES["methods"]) == set(REFERENCES)
+    assert set(CHOICES["agents"]) == set(AGENTS)
+    for mode in CHOICES["mode"]:
+        electrophysiology.problem("bem", mode)
+    for border in CHOICES["borders"]:
+        rosenbrock.problem(border=border)
 
 
 def test_a_file_is_named_from_where_the_user_stands(
@@ -348,7 +354,7 @@ def test_a_file_is_named_from_where_the_user_stands(
     with pytest.raises(ValueError, match=r"data is .*measured\.csv, expected a file that exists"):
         run(prediction, overrides={"data": "measured.csv"}, results=tmp_path / "results")
     assert not (tmp_path / "results").exists()
-    (tmp_path / "measured.csv").touch()
+    shutil.copy(bolus.SYNTHETIC, tmp_path / "measured.csv")
     parameters = checked_parameters(prediction, "quick", {"data": "measured.csv"})
     assert parameters["data"] == str(tmp_path / "measured.csv")
 
@@ -447,11 +453,42 @@ def test_the_demonstration_ends_with_a_study_that_failed(
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [
-        ({"n_patients": -1}, "wbc-convergence: n_patients holds -1, expected at least 1"),
+        ({"n_patients": -1}, "wbc-convergence: n_patients holds -1, expected at least 2"),
         ({"n_samples": {"2p": [0]}}, "n_samples holds 0"),
         ({"setups": []}, "setups is empty"),
     ],
 )
-def test_counts_below_one_are_refused_at_the_door(overrides: dict[str, Any], says: str) -> None:
+def test_too_small_counts_are_refused_before_anything_runs(
+    overrides: dict[str, Any], says: str
+) -> None:
     with pytest.raises(ValueError, match=says):
         studies.checked_parameters(studies.find_study("wbc-convergence"), "quick", overrides)
+
+
+@pytest.mark.parametrize(
+    ("study", "overrides", "says"),
+    [
+        ("wbc-12p", {"setups": ["7p"]}, "setups holds '7p', expected one of 2p, 3p, 5p, 6p, 9p"),
+        ("wbc-12p", {"agents": ["foo"]}, "agents holds 'foo', expected one of vito,"),
+        ("wbc-12p", {"methods": ["vito"]}, "methods holds 'vito', expected one of nelder-mead,"),
+        ("wbc-12p", {"setups": ["9p"]}, "n_samples holds nothing for '9p', expected a size"),
+        ("stability", {"n_perturbations": 1}, "n_perturbations holds 1, expected at least 2"),
+        ("stability", {"deviation_share": -1.0}, "deviation_share holds -1, expected above 0"),
+        ("hindsight", {"mode": "fast"}, "mode holds 'fast', expected one of table, exact"),
+        ("ep-scouting", {"lead_fields": ["exact"]}, "lead_fields holds 'exact', expected one of"),
+        ("ep-personalization", {"n_patients": 1}, "n_patients holds 1, expected at least 2"),
+    ],
+)
+def test_what_a_study_cannot_do_is_refused_before_anything_runs(
+    study: str, overrides: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ValueError, match=f"{study}: {says}"):
+        checked_parameters(find_study(study), "quick", overrides)
+
+
+def test_a_malformed_file_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    file = tmp_path / "measured.csv"
+    file.write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match=r"measured\.csv, row 1: column"):
+        run(find_study("prediction"), overrides={"data": str(file)}, results=tmp_path / "results")
+    assert not (tmp_path / "results").exists()

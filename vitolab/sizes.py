@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vitolab.catalogue import CIRCULATION
+from vitolab.catalogue import CIRCULATION, ELECTROPHYSIOLOGY
 
 #: Numbers of states that the paper chose for the circulation (section 3.3.2).
 N_STATES = {setup: CIRCULATION.n_states[setup] for setup in ("2p", "3p", "5p", "6p")}
@@ -62,6 +62,20 @@ EP_METHODS = [
 ]
 #: The paper's number of states and largest number of forward runs (sections 3.2.2, 3.2.4).
 _EP: Mapping[str, Any] = {"n_states": 120, "max_runs": 100}
+
+#: What parameters of these names may be, or hold, in every study.
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "setups": tuple(CIRCULATION.n_states),
+    "lead_fields": tuple(ELECTROPHYSIOLOGY.n_states),
+    "mode": ("table", "exact"),
+    "agents": ("vito", "vito-deterministic", "vito-hindsight", "vito-continuous"),
+    "methods": tuple(dict.fromkeys([*METHODS, *EP_METHODS])),
+    "borders": ("free", "clip", "reject"),
+    "action_sets": ("base", "extended"),
+    "signs": ("signed", "absolute"),
+}
+#: Smallest values of counts of these names; of all others 1.
+LEAST = {"n_patients": 2, "n_ep_patients": 2, "n_functions": 2, "n_perturbations": 2, "n_steps": 2}
 
 #: What the sizes of the comparison of agents share.
 _AGENTS: Mapping[str, Any] = {

@@ -10,7 +10,7 @@ import hashlib
 import math
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from vitolab.display import say, shown
 from vitolab.files import atomic
 from vitolab.notebooks import checked_value, declared_parameters, execute, find_notebook
 from vitolab.runs import RunFolder, RunInfo, inspect_run, read_progress
-from vitolab.sizes import DEMO, STUDIES, Study, find_study
+from vitolab.sizes import CHOICES, DEMO, LEAST, STUDIES, Study, find_study
 from vitolab.store import Run, code_version
 
 if TYPE_CHECKING:
@@ -30,6 +30,16 @@ __all__ = ["DEMO", "GIVEN", "STUDIES", "Study", "checked_parameters", "demo", "f
 GIVEN = ("seed", "n_jobs", "results", "run_folder")
 #: Parameters that name a file; empty for none.
 FILES = ("data",)
+
+
+def _read_bolus(file: Path) -> object:
+    from vitolab.uncertainty.bolus import read_bolus
+
+    return read_bolus(file)
+
+
+#: What reads the file of a study, and refuses a malformed one before anything is run.
+READERS: Mapping[str, Callable[[Path], object]] = {"prediction": _read_bolus}
 
 
 def run(
@@ -135,25 +145,51 @@ def checked_parameters(study: Study, profile: str, overrides: Mapping[str, Any])
             expected = f"expected one of {', '.join(own)}" if own else "it has none"
             raise ValueError(f"{study.name}: there is no parameter {name!r}, {expected}")
         parameters[name] = checked_value(f"{study.name}: {name}", value, own[name][0])
-        _check_counts(f"{study.name}: {name}", parameters[name])
+        _check_counts(f"{study.name}: {name}", parameters[name], LEAST.get(name, 1))
+    _check_choices(study, parameters)
     for name in FILES:
         if parameters.get(name):
             file = Path(parameters[name]).absolute()  # a notebook runs in another folder
             if not file.is_file():
                 raise ValueError(f"{study.name}: {name} is {file}, expected a file that exists")
             parameters[name] = str(file)
+            if study.name in READERS:
+                READERS[study.name](file)
     return parameters
 
 
-def _check_counts(what: str, value: Any) -> None:
-    """Refuse a number below one and an empty list: the whole numbers of studies are counts."""
+def _check_counts(what: str, value: Any, least: int) -> None:
+    """Refuse too small a number and an empty list: numbers of studies are counts and shares."""
     if isinstance(value, Mapping | list):
         if not value:
             raise ValueError(f"{what} is empty, expected at least one value")
         for item in value.values() if isinstance(value, Mapping) else value:
-            _check_counts(what, item)
-    elif isinstance(value, int) and not isinstance(value, bool) and value < 1:
-        raise ValueError(f"{what} holds {value}, expected at least 1")
+            _check_counts(what, item, least)
+    elif isinstance(value, float) and value <= 0:
+        raise ValueError(f"{what} holds {value:g}, expected above 0")
+    elif isinstance(value, int) and not isinstance(value, bool) and value < least:
+        raise ValueError(f"{what} holds {value}, expected at least {least}")
+
+
+def _check_choices(study: Study, parameters: Mapping[str, Any]) -> None:
+    """Refuse what is none of the choices, and sizes that lack what was chosen."""
+    for name in CHOICES.keys() & parameters.keys():
+        value = parameters[name]
+        for item in value if isinstance(value, list) else [value]:
+            if item not in CHOICES[name]:
+                raise ValueError(
+                    f"{study.name}: {name} holds {item!r}, expected one of "
+                    f"{', '.join(CHOICES[name])}"
+                )
+    chosen = [*parameters.get("setups", []), *parameters.get("lead_fields", [])]
+    for name in ("n_samples", "n_states"):
+        sizes = parameters.get(name)
+        missing = [item for item in chosen if isinstance(sizes, Mapping) and item not in sizes]
+        if missing:
+            raise ValueError(
+                f"{study.name}: {name} holds nothing for {missing[0]!r}, expected a size for each "
+                f"of {', '.join(chosen)}"
+            )
 
 
 def demo(results: Path | str = Path("results")) -> list[RunInfo]:
