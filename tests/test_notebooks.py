@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
 
 from vitolab.notebooks import declared_parameters
-from vitolab.studies import GIVEN, STUDIES, Study
+from vitolab.store import latest
+from vitolab.studies import GIVEN, STUDIES, Study, checked_parameters, find_study
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 
@@ -65,3 +67,54 @@ def test_cells_have_names(study: Study):
     names = [cell.id for cell in cells]
     assert len(set(names)) == len(names)
     assert all(name.replace("-", "").isalnum() and not name.isdigit() for name in names)
+
+
+#: A minute of all studies that no demonstration and no other test runs.
+TINY = {
+    "hindsight": {
+        "n_functions": 3,
+        "setups": ["2p"],
+        "n_patients": 3,
+        "n_ep_patients": 2,
+        "n_samples": {"rosenbrock": [10], "2p": [10], "bem": [5]},
+        "n_starts": 1,
+    },
+    "continuous-convergence": {
+        "setups": ["2p"],
+        "n_patients": 3,
+        "n_ep_patients": 2,
+        "n_samples": {"2p": [10], "bem": [5]},
+        "n_starts": 1,
+    },
+    "wbc-12p": {
+        "setups": ["2p", "3p"],
+        "n_patients": 3,
+        "n_samples": {"2p": [10], "3p": [10]},
+        "n_starts": 1,
+    },
+    "uncertainty": {
+        "setups": ["2p"],
+        "n_patients": 3,
+        "n_simulated": 2,
+        "n_starts": 2,
+        "n_samples": 10,
+        "n_steps": 20,
+        "n_burn": 5,
+        "n_draws": 10,
+    },
+    "stability": {"setups": ["2p"], "n_patients": 3, "n_perturbations": 2, "n_samples": 10},
+    "prediction": {"n_samples": 5},
+}
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_the_cells_run_from_top_to_bottom_and_leave_a_complete_run(name: str, tmp_path: Path):
+    parameters = checked_parameters(find_study(name), "quick", TINY[name])
+    cells = nbformat.read(NOTEBOOKS / find_study(name).notebook, as_version=4).cells
+    space: dict[str, Any] = {}
+    for cell in (cell for cell in cells if cell.cell_type == "code"):
+        exec(compile(cell.source, f"{name}: {cell.id}", "exec"), space)
+        if "parameters" in cell.metadata.get("tags", []):
+            space |= parameters | {"results": str(tmp_path)}
+    run = latest(tmp_path, name)
+    assert set(space["methods"]) <= set(run.personalizations["method"])
