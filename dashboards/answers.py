@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from vitolab.problem import Patient, Problem
 
+from .worker import Pool
+
 Answer = dict[str, NDArray[Any]]
 MAP_POINTS = 121
 MAP_LIMIT = 6.0  # half width of the map of a function, beyond its domain of ±5
@@ -22,6 +24,11 @@ def kind(problem: Problem) -> str:
     """Built-in model of a problem; empty if it is none."""
     name = problem.name.partition("-")[0]
     return name if name in ("rosenbrock", "circulation", "electrophysiology") else ""
+
+
+def pool_of(problem: Problem) -> Pool:
+    """Where the model is run: a heart has to be built first, which takes seconds."""
+    return "long" if kind(problem) == "electrophysiology" else "short"
 
 
 def setup(problem: Problem) -> str:
@@ -73,7 +80,7 @@ def is_safe(patient: Patient) -> bool:
     from vitolab.models import electrophysiology
 
     named = patient.data.get("anatomy")
-    return named is None or named in electrophysiology.PRESETS
+    return named is None or (isinstance(named, str) and named in electrophysiology.PRESETS)
 
 
 def background(problem: Problem, patient: Patient) -> Answer:

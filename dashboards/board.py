@@ -91,7 +91,7 @@ class Board:
                 answers.simulate, now.problem, now.here.x, now.patient,
                 done=lambda answer: self._answered(now, at, answer),
                 failed=lambda why: self._answered(now, at, {}),
-                key="teach-answer",
+                key="teach-answer", pool=answers.pool_of(now.problem),
             )  # fmt: skip
         if self._is_new:  # with their data, or the browser complains of empty axes
             self._is_new = False

@@ -110,6 +110,21 @@ class RunChoice:
         words = f"The newest run: {label_of(entries[0])}. Choose one to keep it in the address."
         return safe.fill('<span class="faint">{words}</span>', words=words)
 
+    def lost_html(self) -> str:
+        """HTML that tells which chosen runs the store lacks; empty if it has them all."""
+        entries, lost = self.entries()
+        more = "" if entries else " Choose another run above."
+        words = f"Not in this store: {', '.join(lost)}.{more}"
+        return safe.note_html("info" if entries else "empty", words) if lost else ""
+
+    def first_html(self) -> str:
+        """HTML that tells which of several chosen runs a page of one run shows."""
+        entries, _ = self.entries()
+        if len(entries) < 2:
+            return ""
+        words = f"Of {len(entries)} chosen runs this page shows the first: {label_of(entries[0])}."
+        return safe.note_html("info", words)
+
     def _chosen(self, event: Any) -> None:
         """The user chose a run: it takes the place of the first."""
         if not self._busy and event.new not in (None, NONE):

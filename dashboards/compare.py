@@ -238,7 +238,7 @@ def _told(groups: Groups) -> str:
                 f"{label}: Vito solves {rate:.0f} % with {runs:.1f} forward runs on average"
             )
         else:
-            lines.append(f"{label}: no personalisation by Vito")
+            lines.append(f"{label}: none by the paper's agent")
     return "\n".join(f"{line}, all setups together with the largest size." for line in lines)
 
 

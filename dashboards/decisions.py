@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from vitolab.mdp import Policy
 from vitolab.problem import Problem
 from vitolab.states import StateSpace
+from vitolab.trajectories import REASONS
 
 from .problems import action_names, signed
 
@@ -92,6 +93,37 @@ def because(known: Knowledge, c: NDArray[np.float64], action: int, names: list[s
     return signed(f"{told}; {often} in training")
 
 
+def has_reasons(trace: pd.DataFrame) -> bool:
+    """Whether the agent that acted left its reasons in a trace."""
+    return {f"why:{name}" for name in REASONS} <= set(trace.columns)
+
+
+def acted(state: int, why: Mapping[str, float], names: list[str]) -> str:
+    """Why the agent took an action, by its own values.
+
+    Parameters
+    ----------
+    state : int
+        In which it was.
+    why : mapping of str to float
+        See `vitolab.trajectories.REASONS`.
+    names : list of str
+        See `problems.action_names`.
+    """
+    candidates, seen = int(why["candidates"]), int(why["seen"])
+    if candidates == len(names) and why["q"] == why["q_best"]:
+        return f"in state {state} all actions seem equally good, and one is drawn at random"
+    told = f"in state {state} it is {'worth' if seen else 'taken to be worth'} {why['q']:.2f}"
+    if why["q"] > why["q_best"] - 0.005:
+        told += ", no action there is worth more"
+    else:
+        told += f", the best action there is {names[int(why['best'])]}, worth {why['q_best']:.2f}"
+    share = f"one of {candidates} candidates, drawn in {100 * why['chance']:.0f} % of cases"
+    told += f"; it is {'the only candidate' if candidates == 1 else share}"
+    often = f"seen {seen} time{'' if seen == 1 else 's'}" if seen else "never tried there"
+    return signed(f"{told}; {often} in training")
+
+
 def sentences(trace: pd.DataFrame, problem: Problem, known: Knowledge | None) -> list[str]:
     """One sentence for each forward run of a trace, in its order.
 
@@ -101,9 +133,15 @@ def sentences(trace: pd.DataFrame, problem: Problem, known: Knowledge | None) ->
         Rows of one personalisation, by iteration.
     problem : Problem
     known : Knowledge, optional
-        Without it actions are named, but not explained.
+        Explains the actions where the agent that acted left no reasons; without it actions are
+        then named, but not explained.
     """
     names = action_names(problem)
+    reasons: list[dict[Any, Any]] = [{}] * len(trace)
+    if has_reasons(trace):
+        own = trace[[f"why:{name}" for name in REASONS]]
+        reasons = own.rename(columns=lambda name: str(name)[4:]).to_dict("records")
+    states = trace["state"].to_numpy()
     c = trace[[f"c:{o.name}" for o in problem.objectives]].to_numpy(float)
     tolerance = problem.tolerance
     actions = trace["action"].to_numpy()
@@ -121,7 +159,9 @@ def sentences(trace: pd.DataFrame, problem: Problem, known: Knowledge | None) ->
             )
         elif action >= 0:
             words = names[action] if action < len(names) else f"action {action}"
-            if known is not None and action < len(names):
+            if action < len(names) and np.isfinite(reasons[t].get("q", np.nan)):
+                words += f", because {acted(int(states[t - 1]), reasons[t], names)}"
+            elif known is not None and action < len(names):
                 words += f", because {because(known, c[t - 1], action, names)}"
         else:
             words = "chosen by the optimiser" if expected is None else "a step on the local model"

@@ -15,6 +15,7 @@ from .gallery import Picture
 from .policy import Learned
 from .report import folded
 from .source import Source
+from .stored import Stored
 
 _CHOSEN = "#D55E00"
 #: Successors that are drawn.
@@ -23,8 +24,34 @@ MOST_SUCCESSORS = 12
 
 @dataclass(frozen=True)
 class Shown:
-    """What a job makes ready for the page; see `views.policy`."""
+    """What a job makes ready for the page; see `views.policy`.
 
+    Attributes
+    ----------
+    study, run : str
+    known : Learned
+    setups : list of str
+        Those whose policy the run stored.
+    axes : (int, int)
+        Objectives across and up.
+    colors, all_marks : tuple of str
+        What can be chosen, see `policy_figures`.
+    color, marks : str
+        What is.
+    near : bool
+        Whether the plane ends where most states do.
+    inside : ndarray of bool, shape (n_states,)
+        States within the plane that is shown.
+    half : ndarray, shape (2,)
+        Half its width and height, in the units of the objectives.
+    first : int
+        State that is shown where none is chosen.
+    plane : Picture
+    sentence, table : str
+        The plane in words, and as HTML.
+    """
+
+    study: str
     run: str
     known: Learned
     setups: list[str]
@@ -97,7 +124,7 @@ def prepare(
     from . import policy_figures as figures
     from .figures import draw
 
-    run = source.run(run_id)
+    run = Stored(source, run_id).run
     stored = "arrays.npz" in run.manifest.files or (run.path / "arrays.npz").exists()
     arrays = run.arrays if stored else {}
     setups = policy.setups_of(arrays)
@@ -128,6 +155,7 @@ def prepare(
 
     (plane,) = draw(figure, dark, change=change)
     return Shown(
+        run.manifest.study,
         run_id,
         known,
         setups,
@@ -183,24 +211,30 @@ def prepare_state(known: Learned, state: int, action: int, dark: bool) -> ShownS
     from .figures import draw
 
     pictures = draw(figures.choices(known, state), dark) if state else ()
-    tables = folded("Its actions", policy.action_table(known, state), opened=True) if state else ""
+    tables = (
+        folded("Its actions", policy.action_table(known, state), opened=True, more="")
+        if state
+        else ""
+    )
     if state and known.mdp is not None:
         reached = policy.successors(known, state, action)
         name = known.actions[action]
         sentence = f"After {name}"
         if len(reached):
             reached["probability"] = reached["probability"].round(3)
-            tables += folded(f"{sentence}: the states that were reached", reached, opened=True)
+            tables += folded(
+                f"{sentence}: the states that were reached", reached, opened=True, more=""
+            )
         else:
             tables += folded(f"{sentence}: never seen here, any state is taken as likely", reached)
     return ShownState(policy.told(known, state), tuple(pictures), tables)
 
 
-def make_file(shown: Shown, study: str, run_id: str, kind: str) -> tuple[str, bytes]:
+def make_file(shown: Shown, kind: str) -> tuple[str, bytes]:
     """Name and content of a file of the plane; for a worker."""
     from . import policy_figures as figures
 
-    name = export.file_name(study, run_id, shown.known.setup, "policy", kind=kind)
+    name = export.file_name(shown.study, shown.run, shown.known.setup, "policy", kind=kind)
     if kind == "csv":
         return name, export.csv((("All states", policy.state_table(shown.known)),))
     figure = figures.plane(shown.known, shown.axes, shown.color, shown.near, shown.marks)

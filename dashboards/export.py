@@ -177,9 +177,9 @@ def page(title: str, facts: pd.DataFrame, chapters: Sequence[Chapter]) -> bytes:
     return html.encode("utf-8")
 
 
-def short_table(caption: str, table: pd.DataFrame) -> str:
-    """HTML of a table; of a long one its beginning, which it says."""
+def short_table(caption: str, table: pd.DataFrame, more: str = "") -> str:
+    """HTML of a table; of a long one its beginning, which it says, and where there is more."""
     if len(table) > MOST_ROWS:
-        rest = f"the first {MOST_ROWS} of {len(table):,} rows; the CSV holds them all"
+        rest = f"the first {MOST_ROWS} of {len(table):,} rows{more}"
         caption = f"{caption} ({rest})" if caption else f"{rest[0].upper()}{rest[1:]}."
     return safe.table_html(table.head(MOST_ROWS), caption=caption)

@@ -9,6 +9,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from vitolab.sizes import CHOICES
+
+#: Reference methods.
+METHODS = CHOICES["methods"]
 _COLUMNS = ("setup", "method", "n_states", "n_samples", "solved", "n_runs", "patient")
 
 
@@ -62,7 +66,7 @@ def read_facts(file: Path) -> Facts:
             one[1] += bool(solved)
             one[2] += n_runs
     rates = {name: 100.0 * solved / n for name, (n, solved, _) in sums.items()}
-    others = {m: rate for m, rate in rates.items() if not m.startswith(("vito", "fixed"))}
+    others = {m: rate for m, rate in rates.items() if m in METHODS}
     best = max(others, key=lambda name: others[name], default="")
     return Facts(
         patients=len(set(columns["patient"])),

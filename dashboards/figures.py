@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from bokeh.document import Document
 from bokeh.embed import json_item
-from bokeh.models import Axis, FixedTicker, Grid, HoverTool, ImageURL, LogAxis, Scatter
+from bokeh.models import Axis, FixedTicker, Grid, HoverTool, LogAxis, Scatter
 from bokeh.models.annotations import ColorBar, Legend, LegendItem
 
 from .gallery import Picture
@@ -139,32 +139,53 @@ def _label(item: LegendItem) -> str:
     return str(text or "")
 
 
-def _sources(model: Any) -> list[tuple[Any, int]]:
-    """Renderers of many points, and their number; images are a raster anyway."""
-    found = []
+def _sources(model: Any) -> list[Any]:
+    """Data of what is drawn of points and lines, each once; images are a raster anyway."""
+    found = {}
     for renderer in model.renderers:
-        data = getattr(getattr(renderer, "data_source", None), "data", None)
+        source: Any = getattr(renderer, "data_source", None)
         glyph = type(getattr(renderer, "glyph", None)).__name__
-        if data and not glyph.startswith("Image") and not isinstance(renderer.glyph, ImageURL):
-            found.append((renderer, max((len(column) for column in data.values()), default=0)))
-    return found
+        if source is not None and source.data and not glyph.startswith("Image"):
+            found[source.id] = source
+    return list(found.values())
+
+
+def _lines(source: Any) -> bool:
+    """Whether each entry of some data is a whole line."""
+    return "xs" in source.data and "ys" in source.data
+
+
+def _length(source: Any) -> int:
+    """Number of points of some data."""
+    if _lines(source):
+        return sum(map(len, source.data["xs"]))
+    return max(map(len, source.data.values()))
 
 
 def _points(model: Any) -> int:
     """Number of points that a panel shows."""
-    return sum(n for _, n in _sources(model))
+    return sum(map(_length, _sources(model)))
+
+
+def _some(n: int, step: int) -> Any:
+    """Positions of points that are kept: evenly, and the last."""
+    return np.unique(np.append(np.arange(0, n, step), n - 1)) if n else np.arange(0)
 
 
 def _thinned(model: Any, step: int) -> str:
-    """Leave points out of what has many of them, and say so."""
+    """Leave points out, of each line alike, and say so."""
     total = shown = 0
-    for renderer, n in _sources(model):
-        kept = np.arange(n)
-        if n > 200:
-            kept = np.unique(np.append(kept[::step], n - 1))
-            data = renderer.data_source.data
-            renderer.data_source.data = {k: np.asarray(v)[kept] for k, v in data.items()}
-        total, shown = total + n, shown + len(kept)
+    for source in _sources(model):
+        data, total = source.data, total + _length(source)
+        if _lines(source):
+            source.data = dict(data) | {
+                name: [np.asarray(line)[_some(len(line), step)] for line in data[name]]
+                for name in ("xs", "ys")
+            }
+        else:
+            kept = _some(_length(source), step)
+            source.data = {name: np.asarray(column)[kept] for name, column in data.items()}
+        shown += _length(source)
     return f"{shown:,} of {total:,} points are drawn, evenly chosen" if shown < total else ""
 
 
@@ -226,7 +247,7 @@ def _fit(model: Any) -> None:
 def _tick_sizes(model: Any, axis: LogAxis) -> None:
     """Mark the sizes themselves on a logarithmic axis, where they are few."""
     places: set[float] = set()
-    for renderer, _ in _sources(model):
+    for renderer in model.renderers:
         if isinstance(renderer.glyph, Scatter) and isinstance(renderer.glyph.x, str):
             places |= {float(v) for v in renderer.data_source.data[renderer.glyph.x]}
     ticks = sorted(value for value in places if np.isfinite(value))

@@ -16,7 +16,7 @@ from vitolab.tables import KEYS
 from vitolab.trajectories import StopReason
 
 from . import answers
-from .decisions import knowledge, sentences, state_words
+from .decisions import has_reasons, knowledge, sentences, state_words
 from .problems import as_stored
 from .safe import text
 from .stored import Stored
@@ -27,8 +27,9 @@ NOT_TRACED = (
     "list of fits."
 )
 EXPLAINED = (
-    "Reasons come from the stored policy, which was learned from all patients. The agent that "
-    "acted had left this patient out: its values differ a little, its states have other numbers."
+    "This run is of an earlier version, whose agents left no reasons: those told come from the "
+    "stored policy, which was learned from all patients. The agent that acted had learned without "
+    "this one, its states have other numbers, and it may have valued the actions otherwise."
 )
 #: Methods whose steps the stored policy explains.
 DISCRETE = ("vito", "vito-deterministic")
@@ -51,7 +52,8 @@ class Film:
         Whether the runs are stored; if not, the result stands for the only one.
     lost : dict of str to str
         What is stored of this and cannot be read, and why.
-    x, y, c : ndarray, shape (n_runs, ...)
+    x, y, c : ndarray, shape (n_runs, n_parameters) and twice (n_runs, n_objectives)
+        Parameters, outputs and misfits, in the units of the problem.
     restarts : ndarray of bool, shape (n_runs,)
     state : ndarray of int, shape (n_runs,)
     sentences : list of str
@@ -64,7 +66,7 @@ class Film:
     note : str
         What is to be said about that; empty if nothing is.
     explained : bool
-        Whether a stored policy explains the decisions.
+        Whether the stored policy explains the decisions, in place of the agent that acted.
     """
 
     problem: Problem
@@ -145,14 +147,19 @@ def film(stored: Stored, setup: str, patient: str, method: str, key: Key) -> Fil
     trace = _rows(traces(stored), setup, patient, method, key)
     traced = len(trace) > 0
     person = _person(stored, setup, patient)
+    for objective in problem.objectives:
+        if objective.name not in person.measurements:
+            raise ValueError(f"the run holds no {objective.name!r} of {patient}")
     trace = trace.sort_values("iteration") if traced else _result(outcome, problem, person)
     known = None
-    if method in DISCRETE:
+    own = traced and has_reasons(trace)
+    explained_by_run = method in DISCRETE and not own
+    if explained_by_run:
         known = stored.source.made(
             stored.id, f"{setup}/knowledge", lambda run: knowledge(_arrays(run), setup, problem)
         )
     wanted = {"The stored forward runs": "traces"} if not traced else {}
-    wanted |= {"The stored policy": "arrays"} if method in DISCRETE and known is None else {}
+    wanted |= {"The stored policy": "arrays"} if explained_by_run and known is None else {}
     lost = {what: why for what, name in wanted.items() if (why := stored.why_not(name))}
     columns = [f"x:{p.name}" for p in problem.parameters]
     columns += [f"{prefix}:{o.name}" for prefix in "yc" for o in problem.objectives]

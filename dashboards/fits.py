@@ -19,7 +19,7 @@ from .stored import Stored, largest
 STUDIES = (
     *("wbc-convergence", "wbc-scouting", "wbc-fit", "rosenbrock-grid", "tour"),
     *("ep-convergence", "ep-scouting", "ep-personalization"),
-    *("continuous-convergence", "hindsight", "wbc-12p"),
+    *("continuous-convergence", "hindsight", "wbc-12p", "personalize"),
 )
 WORDS = {"n_samples": "samples", "n_states": "states", "repeat": "repeat", "start": "start"}
 
@@ -166,7 +166,10 @@ class Chosen:
     setups, patients, methods : list of str
     keys : list
         See `keys`.
-    film : Film
+    film : Film or None
+        None where it cannot be shown.
+    why_not : str
+        Why it cannot; else empty.
     solutions : DataFrame
         See `solutions`.
     summary : DataFrame or None
@@ -182,7 +185,8 @@ class Chosen:
     patients: list[str]
     methods: list[str]
     keys: list[tuple[Key, bool]]
-    film: Film
+    film: Film | None
+    why_not: str
     solutions: pd.DataFrame
     summary: pd.DataFrame | None
 
@@ -222,6 +226,11 @@ def choose(
         fits,
         key=lambda pair: sum(w is not None and w != k for w, k in zip(key, pair[0], strict=True)),
     )
+    shot, why_not = None, ""
+    try:
+        shot = film(stored, setup, patient, method, near[0][0])
+    except ValueError as error:
+        why_not = str(error)
     return Chosen(
         run=stored.id,
         setup=setup,
@@ -232,7 +241,8 @@ def choose(
         patients=patients,
         methods=known,
         keys=fits,
-        film=film(stored, setup, patient, method, near[0][0]),
+        film=shot,
+        why_not=why_not,
         solutions=solutions(stored, setup, patient, method),
         summary=None if shown == (stored.id, setup, method) else summary(stored, setup, method),
     )

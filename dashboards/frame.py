@@ -95,10 +95,10 @@ class Frame:
         if page not in self._pages:
             self._pages[page] = self._build(page)
             self.body.append(self._pages[page])
+        self.show_notice()
         self._refresh_view()
         for name, shown in self._pages.items():
             shown.visible = name == page
-        self.show_notice()
 
     def _build(self, page: str) -> Any:
         """Page of a name, or what hinders it."""
@@ -125,7 +125,11 @@ class Frame:
         if now >= self._next and not self.worker.is_busy("listing"):
             self._next = now + REFRESH
             self.worker.submit(
-                self.source.refresh, done=self._listed, failed=self._not_listed, key="listing"
+                self.source.refresh,
+                done=self._listed,
+                failed=self._not_listed,
+                key="listing",
+                pool="listing",
             )
 
     def _listed(self, _: Any) -> None:
@@ -167,7 +171,7 @@ class Frame:
     def _show_age(self) -> None:
         """Say so where the store has not answered for a while."""
         source = self.source
-        if source.problem or time.time() - source.listed > STALE:
+        if source.problem or source.age > STALE:
             why = source.problem or "the store has not answered for a while"
             words = safe.note_html("stale", f"What is shown may be old: {why}")
             if self.notice.object != words:
@@ -202,7 +206,8 @@ def create_app(results: Path) -> Any:
     panel.Template
     """
     source = shared(results.absolute())
-    source.refresh()
+    if not source.listed:  # else the page lists anew by itself, and none waits for a slow folder
+        source.refresh()
     theme = "dark" if pn.state.cookies.get(COOKIE) == "dark" else "default"
     pn.config.theme = theme
     selection, worker = Selection(), Worker()

@@ -68,7 +68,7 @@ class Further:
             done=self._show,
             failed=self._not_shown,
             key="policy-further",
-            long=True,
+            pool="long",
         )
 
     def _not_shown(self, why: str) -> None:

@@ -105,6 +105,8 @@ def learned(
             f"setup {setup}: centroids {centroids.shape}, q {q.shape} and v {v.shape} do not fit "
             f"{problem.n_objectives} objectives and {m} actions"
         )
+    if not all(np.isfinite(array).all() for array in (centroids, q, v)):
+        raise ValueError(f"setup {setup}: its policy holds numbers that are not finite")
     residuals = arrays.get(f"{setup}/residuals", np.empty(0))
     policy = Policy(q, v, residuals=residuals)
     visits, mdp = arrays.get(f"{setup}/visits"), None

@@ -16,6 +16,9 @@ from .part import Part
 from .source import Entry, Source
 
 COMPARE = "compare"
+#: Whose patients a file shows, in its name: by whether they came from a file of a user.
+WHOSE = {False: "synthetic", True: "own patients"}
+IN_CSV = "; the CSV holds them all"
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,7 @@ class Shown:
 
     Attributes
     ----------
+    runs : list of str
     sections : dict of str to str
         Titles by name.
     section : str
@@ -38,6 +42,7 @@ class Shown:
         Whether the section cannot be shown.
     """
 
+    runs: list[str]
     sections: dict[str, str]
     section: str
     repeats: list[int]
@@ -90,7 +95,8 @@ def prepare(source: Source, ids: Sequence[str], view: str, repeat: int | None, d
         # read again: what is kept must be of the files that it is kept for
         return source.made(ids[0], name, lambda _: _drawn(Report(source, ids), section, own, dark))
     except ValueError as error:
-        return Shown(report.titles, section, repeats, sentence=str(error), failed=True)
+        told = str(error)
+        return Shown(list(ids), report.titles, section, repeats, sentence=told, failed=True)
 
 
 def _drawn(report: Report, section: str, repeat: int, dark: bool) -> Shown:
@@ -103,15 +109,16 @@ def _drawn(report: Report, section: str, repeat: int, dark: bool) -> Shown:
     tables = "".join(
         folded(caption, table, opened=figure is None) for caption, table in part.tables
     )
-    return Shown(report.titles, section, report.repeats(), pictures, part.sentence, tables)
+    repeats = report.repeats()
+    return Shown(list(report.ids), report.titles, section, repeats, pictures, part.sentence, tables)
 
 
-def folded(caption: str, table: pd.DataFrame, opened: bool = False) -> str:
-    """HTML of a table that is folded away until asked for."""
+def folded(caption: str, table: pd.DataFrame, opened: bool = False, more: str = IN_CSV) -> str:
+    """HTML of a table that is folded away until asked for; `more` is said of a long one."""
     words = f"{caption} ({len(table):,} row{'' if len(table) == 1 else 's'})"
     head = safe.fill("<summary>{words}</summary>", words=words)
     state = " open" if opened else ""
-    return f"<details{state}>{head}{export.short_table('', table)}</details>"
+    return f"<details{state}>{head}{export.short_table('', table, more)}</details>"
 
 
 def make_file(
@@ -125,7 +132,8 @@ def make_file(
     view = view if view in report.titles else next(iter(report.titles))
     if kind != "html":
         part = report.build(view, repeat)
-        name = export.file_name(entry.info.study, entry.id, view, kind=kind)
+        whose = WHOSE[_is_of_a_user(entry.info)]
+        name = export.file_name(entry.info.study, entry.id, view, whose, kind=kind)
         if kind == "csv":
             return name, export.csv(part.tables)
         return name, export.picture(part.figure, kind)
@@ -143,7 +151,8 @@ def make_file(
         .reset_index()
     )
     title = f"{entry.info.study}: results"
-    name = export.file_name(entry.info.study, entry.id, kind="html")
+    whose = WHOSE[_is_of_a_user(entry.info)]
+    name = export.file_name(entry.info.study, entry.id, whose, kind="html")
     return name, export.page(title, facts, chapters)
 
 

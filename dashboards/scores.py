@@ -78,7 +78,7 @@ class Scoreboard:
                 done=partial(self._scored, now, who),
                 failed=partial(self._not_scored, now, who),
                 key=_key(who),
-                long=True,
+                pool="long",
             )
         self.show(now, lesson)
 

@@ -88,6 +88,8 @@ class Screen:
             return
         self.picture.pane.visible = film.runs_again
         self.picture.patient(film.patient, {})
+        # no curves of one patient under the name of another, however long the answer takes
+        self.picture.show({}, np.full(film.problem.n_objectives, np.nan))
         if isinstance(self.picture, Plane):
             self.picture.walked(film.x, film.restarts)
         if film.runs_again:
@@ -98,6 +100,7 @@ class Screen:
                 done=lambda known: self._known(film, known),
                 failed=lambda why: self._not_known(film, why),
                 key="patient-background",
+                pool=answers.pool_of(film.problem),
             )
 
     @in_one_message
@@ -127,6 +130,7 @@ class Screen:
                 done=lambda answer: self._answered(film, k, answer),
                 failed=lambda why: self._answered(film, k, {}),
                 key="patient-answer",
+                pool=answers.pool_of(film.problem),
             )
 
     def _listed(self, event: Any) -> None:

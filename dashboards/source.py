@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import threading
@@ -98,20 +99,33 @@ class Source:
         self._facts: dict[str, tuple[Print, Facts]] = {}  # by key, with the files as they were
         self._runs: OrderedDict[str, _Opened] = OrderedDict()
         self._lock = threading.RLock()
+        self._listing = threading.Lock()  # held while the folder is listed, which may take long
+        self._looked = -math.inf  # when it was listed last (s, monotonic)
         self._was_there = False  # the folder
 
+    @property
+    def age(self) -> float:
+        """Seconds since the last listing; infinite before the first."""
+        return time.monotonic() - self._looked
+
     def refresh(self, older_than: float = 1.0) -> None:
-        """List the runs anew, unless that was done within some seconds."""
-        with self._lock:
-            if time.time() - self.listed < older_than:
-                return
+        """List the runs anew, unless that was done within some seconds or is being done."""
+        if self.age < older_than or not self._listing.acquire(blocking=False):
+            return
+        try:
             self.problem = self._why_not()
-            if not self.problem:
-                entries = tuple(self._entries())
+            if self.problem:
+                return
+            entries = tuple(self._entries())
+            with self._lock:
                 if entries != self.entries:
                     self.entries = entries
                     self._by_id = {entry.id: entry for entry in entries if entry.id}
-                self.listed = time.time()
+                    keys = {entry.key for entry in entries}
+                    self._facts = {key: f for key, f in self._facts.items() if key in keys}
+                self.listed, self._looked = time.time(), time.monotonic()
+        finally:
+            self._listing.release()
 
     def _why_not(self) -> str:
         """Why the folder cannot be listed; one that was never there is empty."""
@@ -202,7 +216,7 @@ class Source:
         path = entry.info.path
         if not path.is_dir():
             raise ValueError(f"{path}: the folder is gone, expected that of a run")
-        for name in ("", "run.json", "start.json", *(f"{t}.parquet" for t in TABLES), "arrays.npz"):
+        for name in ("", *_FILES, "problems.json", *(f"{t}.parquet" for t in TABLES), "arrays.npz"):
             if not self._is_inside(path / name):
                 raise ValueError(f"{path / name}: a link that leads out is not followed")
         seen = fingerprint(path)
@@ -284,12 +298,12 @@ class Source:
         try:
             for name, record in Run.load(path).manifest.files.items():
                 stored = path / name
+                if Path(name).name != name or not self._is_inside(stored):
+                    return Facts(damaged=f"{name}: what lies outside the run is not looked at")
                 if not stored.is_file():
                     return Facts(damaged=f"{name} is missing")
                 if stored.stat().st_size != record.size:
                     return Facts(damaged=f"{name} is not as long as it was stored")
-            if not self._is_inside(file):
-                return Facts(damaged=f"{file.name}: a link that leads out is not followed")
             return read_facts(file)
         except (OSError, ValueError, KeyError, TypeError):
             return Facts(damaged="its table of personalisations cannot be read")

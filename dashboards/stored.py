@@ -53,7 +53,7 @@ class Stored:
         return self.source.table(self.id, "personalizations")
 
     @cached_property
-    def _run(self) -> Run:
+    def run(self) -> Run:
         """The run, once its tables are assembled."""
         if self.entry.info.status in ("running", "interrupted"):
             try:
@@ -67,18 +67,18 @@ class Stored:
     @property
     def patients(self) -> pd.DataFrame:
         """One row per setup and patient."""
-        return self._run.patients
+        return self.run.patients
 
     @property
     def traces(self) -> pd.DataFrame:
         """One row per forward run of what was traced."""
-        return self._run.traces
+        return self.run.traces
 
     def why_not(self, what: str) -> str:
         """Why stored ``traces`` or ``arrays`` cannot be read; empty if they can, or none are."""
         try:
             file = {"traces": "traces.parquet", "arrays": "arrays.npz"}[what]
-            if file in self._run.manifest.files:
+            if file in self.run.manifest.files:
                 getattr(self, what)
         except ValueError as error:
             return str(error)
@@ -87,9 +87,9 @@ class Stored:
     @property
     def arrays(self) -> Mapping[str, NDArray[Any]]:
         """Arrays by name."""
-        return self._run.arrays
+        return self.run.arrays
 
     @property
     def problems(self) -> Mapping[str, ProblemRecord]:
         """Problems by setup."""
-        return self._run.manifest.problems
+        return self.run.manifest.problems

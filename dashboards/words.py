@@ -8,7 +8,11 @@ import numpy as np
 import pandas as pd
 
 from vitolab import plots
+from vitolab.plots.style import method_label
 from vitolab.plots.summary import order_of, summarize
+from vitolab.sizes import CHOICES
+
+_REFERENCES = {*CHOICES["methods"], *map(method_label, CHOICES["methods"])}
 
 _NAMES = {
     "n_states": "states",
@@ -122,7 +126,7 @@ def methods(table: pd.DataFrame) -> str:
     for setup in order_of(table.iloc[:, 0].tolist()):
         own = table[table.iloc[:, 0] == setup]
         vito = own[own["method"] == "vito"]
-        others = own[~own["method"].str.contains("vito|fixed|start only|default")]
+        others = own[own["method"].isin(_REFERENCES)]
         line = f"{setup}:"
         if len(vito):
             line += f" Vito solves {vito['success [%]'].iloc[0]:.0f} % with "

@@ -9,17 +9,21 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 Done = Callable[[Any], None]
 Failed = Callable[[str], None]
 
 
+#: Which threads do a piece of work; nothing waits for the work of another pool.
+Pool = Literal["short", "long", "listing"]
+
+
 @cache
-def _pool(long: bool) -> ThreadPoolExecutor:
-    """Threads that all sessions share; work that takes seconds keeps nothing else waiting."""
-    name = "vitolab dashboard" + (", long work" if long else "")
-    return ThreadPoolExecutor(2, thread_name_prefix=name)
+def _pool(pool: Pool) -> ThreadPoolExecutor:
+    """Threads that all sessions share."""
+    n = 1 if pool == "listing" else 2
+    return ThreadPoolExecutor(n, thread_name_prefix=f"vitolab dashboard, {pool}")
 
 
 @dataclass
@@ -57,7 +61,7 @@ class Worker:
         done: Done | None = None,
         failed: Failed | None = None,
         key: str = "",
-        long: bool = False,
+        pool: Pool = "short",
     ) -> None:
         """Call a function in a thread.
 
@@ -72,14 +76,14 @@ class Worker:
             Gets one sentence.
         key : str
             Work of the same key is superseded: its result is thrown away.
-        long : bool
-            It may take seconds: it waits for other long work, and nothing else waits for it.
+        pool : {"short", "long", "listing"}
+            Work that may take seconds is long.
         """
         if not key:
             self._count += 1
             key = f"#{self._count}"
         self.drop(key)
-        self._jobs[key] = _Job(_pool(long).submit(function, *args), done, failed)
+        self._jobs[key] = _Job(_pool(pool).submit(function, *args), done, failed)
 
     def later(self, function: Callable[[], None], key: str, failed: Failed | None = None) -> None:
         """Call a function when `poll` is called next: the event loop has its turn before.

@@ -26,7 +26,7 @@ PAYLOADS = (
     '"><svg onload="window.hit=\'svg\'">',
     "javascript:window.hit='link'",
     "</style></script><b onmouseover=\"window.hit='b'\">bold",
-    "{{ 7 * 7 }} ${7 * 7} [a](javascript:window.hit='md')",
+    "{a} {:>9} $x_{ {{ 7 * 7 }} ${7 * 7} [a](javascript:window.hit='md')",
 )
 
 #: What stands beside the tables of a complete run.

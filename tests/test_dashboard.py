@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -21,6 +22,9 @@ from hypothesis import strategies as st
 
 from vitolab import dashboard
 from vitolab.dashboard import load_dashboards
+from vitolab.runs import RunFolder
+from vitolab.sizes import find_study
+from vitolab.store import code_version
 
 safe = load_dashboards("safe")
 selection = load_dashboards("selection")
@@ -595,6 +599,121 @@ def test_every_page_is_there_or_says_that_it_is_not(tmp_path):
     assert not any("cannot be shown" in str(pane.object) for pane in panes)
 
 
+def framed(root):
+    """The frame of a session, its worker."""
+    frame_module = load_dashboards("frame")
+    found, working = listed(root), worker.Worker()
+    made = frame_module.Frame(selection.Selection(), found, working)
+    made.show()
+    return frame_module, made, working
+
+
+def test_a_store_that_does_not_answer_is_told_and_told_off(tmp_path, monkeypatch):
+    frame_module, frame, _ = framed(tmp_path)
+    assert frame.notice.object == ""
+    monkeypatch.setattr(frame_module, "STALE", -1.0)
+    frame._show_age()
+    assert "What is shown may be old: the store has not answered" in frame.notice.object
+    monkeypatch.setattr(frame_module, "STALE", 15.0)
+    frame._show_age()
+    assert frame.notice.object == ""
+    frame._not_listed("no answer")
+    assert "What is shown may be old: no answer" in frame.notice.object
+
+
+def test_a_clock_that_is_set_back_stops_no_listing(tmp_path, monkeypatch):
+    found = listed(tmp_path)
+    stores.stored_run(tmp_path)
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    found.refresh(older_than=0.0)
+    assert len(found.entries) == 1
+
+
+def test_a_slow_listing_keeps_no_other_session_waiting(tmp_path, monkeypatch):
+    found, go_on = listed(tmp_path), threading.Event()
+    monkeypatch.setattr(source, "list_runs", lambda root: go_on.wait(10) and [])
+    slow = threading.Thread(target=lambda: found.refresh(older_than=0.0))
+    slow.start()
+    began = time.monotonic()
+    found.refresh(older_than=0.0)
+    assert found.entry("nothing") is None
+    assert time.monotonic() - began < 5.0
+    go_on.set()
+    slow.join()
+
+
+@pytest.mark.parametrize("where", ["build", "refresh"])
+def test_a_page_that_fails_leaves_the_others(tmp_path, monkeypatch, capsys, where):
+    """And says so in a sentence."""
+    _, frame, _ = framed(tmp_path)
+
+    def fails(*_):
+        raise KeyError("what it needs")
+
+    teach = load_dashboards("views.teach")
+    monkeypatch.setattr(teach.TeachView, "panel" if where == "build" else "refresh", fails)
+    frame.selection.page = "teach"
+    frame.show()
+    (text,) = (
+        (p for p in frame._pages["teach"].select(pn.pane.HTML))
+        if where == "build"
+        else [frame.notice]
+    )
+    assert "what it needs" in text.object
+    assert ("cannot be shown" if where == "build" else "not refreshed") in text.object
+    assert "KeyError" in capsys.readouterr().err
+    frame.selection.page = "runs"
+    frame.show()
+    assert frame._pages["runs"].visible
+
+
+def test_a_run_by_other_code_does_not_go_on(tmp_path):
+    """The command is given all the same, with what it does."""
+    quick = find_study("wbc-fit").profiles["quick"]
+    for version, words in (("old", "begins anew"), (code_version(), "goes on from there")):
+        run = RunFolder.start(tmp_path, "wbc-fit", quick, 0, version, again=True)
+        run.finish("failed", "a reason")
+        view = runs_page.RunsView(selection.Selection(runs=[run.path.name]), listed(tmp_path), None)
+        view.refresh()
+        view._show_detail()
+        assert words in view.detail.object
+
+
+def test_a_device_in_the_place_of_a_record_is_no_record(tmp_path):
+    """It would be read for ever."""
+    run = stores.stored_run(tmp_path)
+    (run / "run.json").unlink()
+    (run / "run.json").symlink_to("/dev/zero")
+    (entry,) = listed(tmp_path).entries
+    assert entry.info.status == "unreadable"
+
+
+def test_nothing_outside_the_run_is_looked_at(tmp_path):
+    """Neither by a name in the manifest nor by a link of a run that goes on."""
+    secret = tmp_path / "secret.json"
+    secret.write_text("x")
+    run = stores.stored_run(tmp_path / "results")
+    record = json.loads((run / "run.json").read_text())
+    record["files"]["../../../secret.json"] = {"size": 1, "sha256": "0"}
+    (run / "run.json").write_text(json.dumps(record))
+    found = listed(tmp_path / "results")
+    found.learn_facts([run.name])
+    assert "what lies outside the run is not looked at" in found.entries[0].facts.damaged
+    going = stores.start_run(tmp_path / "results")
+    (going.path / "problems.json").symlink_to(secret)
+    found.refresh(older_than=0.0)
+    with pytest.raises(ValueError, match="a link that leads out is not followed"):
+        found.run(going.path.name)
+
+
+def test_a_sampler_is_no_reference_method(tmp_path):
+    run = stores.stored_run(tmp_path)
+    table = pd.read_parquet(run / "personalizations.parquet")
+    table.loc[table["method"] != "vito", "method"] = "posterior"
+    table.to_parquet(run / "personalizations.parquet")
+    assert load_dashboards("facts").read_facts(run / "personalizations.parquet").best == ""
+
+
 def test_a_search_for_a_parameter_fits_into_an_address():
     state = selection.Selection(search='"n_samples": 100, größer')
     other = selection.Selection()
@@ -606,7 +725,7 @@ def test_long_work_keeps_nothing_waiting():
     """Short work is done while all threads for long work are taken."""
     free, working, done = threading.Event(), worker.Worker(), []
     for _ in range(8):
-        working.submit(free.wait, 30, long=True)
+        working.submit(free.wait, 30, pool="long")
     working.submit(int, done=done.append, key="short")
     end = time.monotonic() + 20
     while working.is_busy("short") and time.monotonic() < end:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
+import threading
 from dataclasses import replace
 
 import dashboard_runs as made
@@ -16,6 +18,7 @@ import stores
 from vitolab.agent import ContinuousVito, Vito
 from vitolab.dashboard import load_dashboards
 from vitolab.exploration import explore
+from vitolab.files import checksum
 from vitolab.mdp import Policy
 from vitolab.models import circulation, electrophysiology
 from vitolab.reference import NelderMead
@@ -23,12 +26,12 @@ from vitolab.runs import RunFolder
 from vitolab.states import StateSpace
 from vitolab.store import assemble
 from vitolab.tables import fit_row, patient_table, table, trace_table
+from vitolab.trajectories import REASONS
 
 answers = load_dashboards("answers")
 charts = load_dashboards("charts")
 histories = load_dashboards("histories")
 decisions = load_dashboards("decisions")
-problems = load_dashboards("problems")
 fits = load_dashboards("fits")
 pictures = load_dashboards("pictures")
 problems = load_dashboards("problems")
@@ -98,6 +101,15 @@ def opened(root, **values):
     view.panel()
     working.wait()
     return view, chosen, working
+
+
+def replace_table(run, name, table):
+    """Change a table of a run, and what its manifest says of it."""
+    file = run / f"{name}.parquet"
+    table.to_parquet(file)
+    record = json.loads((run / "run.json").read_text())
+    record["files"][file.name] = {"size": file.stat().st_size, "sha256": checksum(file)}
+    (run / "run.json").write_text(json.dumps(record))
 
 
 def words(markup: str) -> str:
@@ -245,12 +257,61 @@ def test_what_a_run_lacks_falls_back(store):
 def test_a_run_that_the_store_lacks_is_told(store):
     """No other run stands in its place; a chosen one takes it."""
     view, chosen, working = opened(store, runs=["nothing"])
-    assert "not in this store: nothing" in words(view.message.object)
+    assert "Not in this store: nothing. Choose another" in words(view.newest.object)
     assert view.choice.widget.value not in [entry.id for entry in view.source.entries]
     assert not view.content.visible
     chosen.runs = []
     working.wait()
     assert view.content.visible
+
+
+def test_a_patient_that_cannot_be_shown_keeps_no_other_from_being_chosen(tmp_path, store):
+    """The first lacks a measurement: it is said, and the widgets stay."""
+    shutil.copytree(store, tmp_path / "copy")
+    run = next((tmp_path / "copy" / "wbc-convergence").glob("2*"))
+    known = pd.read_parquet(run / "patients.parquet")
+    first, second = sorted(known["patient"].unique())[:2]
+    known.loc[known["patient"] == first, "z:lv_edv"] = np.nan
+    replace_table(run, "patients", known)
+    view, _, working = opened(tmp_path / "copy")
+    assert f"the run holds no 'lv_edv' of {first}" in words(view.message.object).replace(
+        "&#x27;", "'"
+    )
+    assert not view.content.visible
+    assert view.widgets.visible
+    view.patient.value = second
+    working.wait()
+    assert view.content.visible
+    assert view._film.patient.name == second
+    assert view.message.object == ""
+
+
+def test_a_run_that_comes_back_is_shown_again(tmp_path, store):
+    shutil.copytree(store, tmp_path / "results")
+    view, _, working = opened(tmp_path / "results")
+    assert view.content.visible
+    study = tmp_path / "results" / "wbc-convergence"
+    for there, seen in ((False, False), (True, True)):
+        study.rename(tmp_path / "away") if not there else (tmp_path / "away").rename(study)
+        view.source.refresh(older_than=0)
+        view.refresh()
+        working.wait()
+        assert view.content.visible == seen
+
+
+def test_curves_of_one_patient_never_stand_under_the_name_of_another(store, monkeypatch):
+    """The model takes its time: until it answers there is no curve."""
+    view, _, working = opened(store)
+    assert len(view.screen.picture.model.data["time"]) > 0
+    answer, go_on = answers.simulate, threading.Event()
+    monkeypatch.setattr(answers, "simulate", lambda *given: go_on.wait(10) and answer(*given))
+    view._turn(1)
+    while working.is_busy("patient-film") or not working.is_busy("patient-answer"):
+        working.poll()
+    assert len(view.screen.picture.model.data["time"]) == 0
+    go_on.set()
+    working.wait()
+    assert len(view.screen.picture.model.data["time"]) > 0
 
 
 def test_another_run_is_shown_from_its_beginning(tmp_path, store):
@@ -362,6 +423,48 @@ def test_each_decision_is_a_sentence(learned, fitted):
             state = int(vito.states.quantize(fit.trace.misfits[k - 1][None])[0])
             assert f"state {state} " in told[k]
     assert decisions.state_words(trace).endswith("0 (success)")
+    assert "discarded" not in " ".join(told)
+    # a trace of an earlier version tells no reasons: those of a stored policy stand in
+    old = trace[[name for name in trace if not name.startswith("why:")]]
+    again = decisions.sentences(old, problem, known)
+    for one, other in zip(told, again, strict=True):
+        assert one.partition(", no action")[0].partition(" (")[0][:40] == other[:40]
+    unexplained = decisions.sentences(old, problem, None)
+    assert not any("because in state" in words for words in unexplained)
+
+
+def test_reasons_are_of_the_agent_that_acted_not_of_the_stored_policy(learned, fitted):
+    """An agent that left another patient out has other states and values."""
+    problem, _, vito = learned
+    _, key, fit = next(row for row in fitted if row[1]["method"] == "vito")
+    trace = trace_table(problem, fit, {"setup": "2p", "patient": "C01", "seed": 0} | key)
+    other = decisions.Knowledge(
+        StateSpace(vito.states.centroids[:3], problem.tolerance),
+        Policy(-vito.policy.q[:3], vito.policy.v[:3]),
+        vito.mdp.visits[:3],
+    )
+    told = decisions.sentences(trace, problem, other)
+    assert told == decisions.sentences(trace, problem, None)
+    for k, action in enumerate(fit.trace.action):
+        if action >= 0:
+            state = fit.trace.state[k - 1]
+            why = dict(zip(REASONS, fit.trace.reasons[k], strict=True))
+            assert why["q"] == vito.policy.q[state, action]
+            assert why["q_best"] == vito.policy.v[state] == vito.policy.q[state].max()
+            assert why["chance"] == vito.policy.probabilities[state, action] > 0
+            assert why["seen"] == vito.mdp.visits[state, action]
+            assert f"{abs(why['q']):.2f}" in told[k]
+
+
+def test_a_run_of_an_earlier_version_says_whose_reasons_are_told(tmp_path, store):
+    shutil.copytree(store, tmp_path / "copy")
+    run = next((tmp_path / "copy" / "wbc-convergence").glob("2*"))
+    assert not opened(store, method="vito")[0]._film.explained
+    traces = pd.read_parquet(run / "traces.parquet")
+    replace_table(run, "traces", traces[[n for n in traces if not n.startswith("why:")]])
+    view, *_ = opened(tmp_path / "copy", method="vito")
+    assert view._film.explained
+    assert "of an earlier version" in words(view.outcome.object)
 
 
 def test_a_reason_tells_the_best_and_the_others(learned):
@@ -532,8 +635,9 @@ def test_forward_runs_that_lack_a_column_are_said_to(tmp_path, store, monkeypatc
     stored = fits.load(found, run.name)
     name = next(name for name in traces if name.startswith("c:"))
     monkeypatch.setattr(type(stored), "traces", traces.drop(columns=name))
-    with pytest.raises(ValueError, match=f"forward runs of C.* have no column '{name}'"):
-        fits.choose(stored, ("", "", ""), (None,) * 4, None)
+    chosen = fits.choose(stored, ("", "", ""), (None,) * 4, None)
+    assert chosen.film is None
+    assert re.fullmatch(f"the forward runs of C.* have no column '{name}'", chosen.why_not)
 
 
 def test_numbers_get_a_wide_sign_and_words_keep_their_hyphens():

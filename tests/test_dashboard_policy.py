@@ -8,6 +8,7 @@ import dashboard_runs as made
 import numpy as np
 import pandas as pd
 import pytest
+import stores
 from dashboard_runs import figure_of, labels_of, listed, opened, plots_of
 
 from vitolab.dashboard import load_dashboards
@@ -95,6 +96,37 @@ def test_arrays_that_do_not_fit_are_refused(runs):
     arrays["base, free/q"] = arrays["base, free/q"][:, :3]
     with pytest.raises(ValueError, match="do not fit 2 objectives and 12 actions"):
         policy.learned(arrays, run.manifest.problems, "base, free")
+
+
+@pytest.mark.parametrize(
+    ("part", "harm", "why"),
+    [
+        ("counts_indices", lambda a: np.where(np.arange(len(a)) == 3, 2**31 - 1, a), "successor"),
+        ("counts_indices", lambda a: -a - 1, "successor"),
+        ("counts_indptr", lambda a: a[::-1], "start"),
+        ("counts_indptr", lambda a: a + 1, "start"),
+        ("counts_data", lambda a: 0 * a, "counts"),
+        ("counts_data", lambda a: a / 2, "whole numbers"),
+        ("v", lambda a: a * np.nan, "not finite"),
+    ],
+)
+def test_foreign_arrays_are_refused_before_a_kernel_trusts_them(runs, part, harm, why):
+    """An index out of range would end the process, and all sessions with it."""
+    found, ids = runs
+    run = found.run(ids["grid"])
+    setup = policy.setups_of(run.arrays)[0]
+    arrays = dict(run.arrays)
+    assert f"{setup}/{part}" in arrays
+    changed = harm(arrays[f"{setup}/{part}"])
+    arrays[f"{setup}/{part}"] = changed.astype(np.int32) if "indices" in part else changed
+    with pytest.raises(ValueError, match=why):
+        policy.learned(arrays, run.manifest.problems, setup)
+
+
+def test_of_a_run_that_goes_on_there_is_no_policy_as_yet(tmp_path):
+    run = stores.start_run(tmp_path, "rosenbrock-grid")
+    view, _ = opened(policy_page.PolicyView, listed(tmp_path), runs=[run.path.name])
+    assert "is not finished: this can be shown once it is" in view.message.object
 
 
 def test_the_policy_page_shows_states_a_state_and_the_convergence(runs):
@@ -323,8 +355,8 @@ def test_a_policy_that_was_stored_and_cannot_be_read_is_no_run_without_one(tmp_p
 def test_the_plane_of_states_is_saved(runs):
     found, ids = runs
     view, _ = opened(policy_page.PolicyView, found, runs=[ids["grid"]])
-    name, content = explain.make_file(view.shown, "rosenbrock-grid", ids["grid"], "csv")
+    name, content = explain.make_file(view.shown, "csv")
     table = pd.read_csv(io.BytesIO(content))
     assert len(table) == view.shown.known.states.n_states
     assert name.endswith("-base-free-policy.csv")
-    assert explain.make_file(view.shown, "s", "r", "svg")[1].lstrip().startswith(b"<?xml")
+    assert explain.make_file(view.shown, "svg")[1].lstrip().startswith(b"<?xml")

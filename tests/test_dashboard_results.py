@@ -163,6 +163,24 @@ def test_above_the_limit_points_are_left_out_and_that_is_said():
     assert f"{kept:,} of {n:,} points are drawn" in picture.note
 
 
+@pytest.mark.parametrize("one", [True, False])
+def test_of_many_lines_points_are_left_out_in_each(one):
+    """Short ones too; ends stay."""
+    n_lines, n = 150, 200
+    lines = [np.column_stack([np.arange(n), np.full(n, k)]) for k in range(n_lines)]
+    figure = hv.Path(lines) if one else hv.Overlay([hv.Curve(line) for line in lines])
+    (picture,) = figures.draw(figure)
+    total = kept = 0
+    for renderer in figure_of(picture).renderers:
+        data = renderer.data_source.data
+        drawn = data["xs"] if one else [data["x"]]
+        for line in map(np.asarray, drawn):
+            assert {0, n - 1} <= set(line.tolist())
+            total, kept = total + n, kept + len(line)
+    assert kept < 0.6 * total
+    assert f"{kept:,} of {total:,} points are drawn" in picture.note
+
+
 def test_up_to_the_limit_all_points_are_drawn():
     (picture,) = figures.draw(hv.Points(np.random.default_rng(0).random((5_000, 2))))
     assert picture.note == ""
@@ -449,7 +467,7 @@ def test_a_table_as_csv_holds_all_rows_and_no_formula():
 def test_figures_are_saved_as_png_and_svg(runs):
     found, ids = runs
     name, png = report.make_file(found, [ids["scouting"]], "curves", None, "png")
-    assert name == f"wbc-scouting-{ids['scouting']}-curves.png"
+    assert name == f"wbc-scouting-{ids['scouting']}-curves-synthetic.png"
     assert png.startswith(b"\x89PNG")
     _, svg = report.make_file(found, [ids["scouting"]], "curves", None, "svg")
     assert ET.fromstring(svg).tag.endswith("svg")

@@ -229,6 +229,21 @@ def test_quick_presses_are_all_obeyed():
     assert view.game.n_runs == 1
 
 
+def test_vito_that_is_stopped_while_it_learns_makes_no_move(monkeypatch):
+    view, _, working = opened(model="rosenbrock", patient="F002")
+    agent, go_on = lessons.agent, threading.Event()
+    monkeypatch.setattr(lessons, "agent", lambda *given: go_on.wait(10) and agent(*given))
+    view._toggle()
+    assert "Vito learns" in view.advice.object
+    view._toggle()
+    assert view.advice.object == ""
+    assert not view.ask.disabled
+    view._act(0)
+    go_on.set()
+    working.wait()
+    assert [m.who for m in view.game.moves][1:] == [game.YOU]
+
+
 def test_a_press_at_the_border_costs_nothing():
     """It says that nothing changes; moves that wait are made all the same."""
     view, _, working = opened(model="circulation-2p", patient="C01")

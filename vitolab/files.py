@@ -8,6 +8,7 @@ import os
 import re
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -52,9 +53,18 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Read arrays written by `write_arrays`."""
-    with np.load(path, allow_pickle=False) as stored:
-        return {name: stored[name] for name in stored.files}
+    """Read arrays written by `write_arrays`.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, or another one.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, AttributeError):
+        raise ValueError(f"{path.name} is damaged, expected arrays") from None
 
 
 def write_table(path: Path, table: pd.DataFrame) -> None:

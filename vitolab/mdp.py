@@ -91,6 +91,12 @@ class MDP:
         Successor states and how often they were seen.
     n_states, n_actions : int
     discount : float
+
+    Raises
+    ------
+    ValueError
+        If the rows do not cover the successors, a successor is no state, a count is below one, or
+        the discount is not in [0, 1).
     """
 
     start: NDArray[np.int64]
@@ -99,6 +105,26 @@ class MDP:
     n_states: int
     n_actions: int
     discount: float = 0.99
+
+    def __post_init__(self) -> None:
+        start, successor, counts = self.start, self.successor, self.counts
+        # the kernels trust their indices
+        if any(a.ndim != 1 or a.dtype.kind != "i" for a in (start, successor, counts)):
+            raise ValueError("MDP: start, successor and counts must be whole numbers in one row")
+        n_rows = self.n_states * self.n_actions
+        if (
+            len(start) != n_rows + 1
+            or start[0] != 0
+            or (np.diff(start) < 0).any()
+            or not start[-1] == len(successor) == len(counts)
+        ):
+            raise ValueError(f"MDP: start does not part the successors into {n_rows} rows")
+        if successor.size and not 0 <= successor.min() <= successor.max() < self.n_states:
+            raise ValueError(f"MDP: successor must lie in [0, {self.n_states})")
+        if counts.size and counts.min() < 1:
+            raise ValueError("MDP: counts must be at least 1")
+        if not 0 <= self.discount < 1:
+            raise ValueError(f"MDP: discount is {self.discount}, expected in [0, 1)")
 
     @classmethod
     def count(
@@ -134,8 +160,6 @@ class MDP:
         ):
             if values.size and not 0 <= values.min() <= values.max() < n:
                 raise ValueError(f"MDP: {name} must lie in [0, {n})")
-        if not 0 <= discount < 1:
-            raise ValueError(f"MDP: discount is {discount}, expected in [0, 1)")
         start, target, counts = kernels.count(s, a, t, n_states, n_actions)
         return cls(start, target, counts, n_states, n_actions, discount)
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 SCHEMA: Final = 1
+#: Larger files are none of these.
+MOST_BYTES = 2**24
 
 
 class _Record(BaseModel):
@@ -143,7 +146,10 @@ def read_record(model: type[_R], path: Path | str) -> _R:
     name = os.path.basename(path)
     try:
         with open(path, "rb", opener=_at_once) as file:
-            content = file.read()
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
+                raise ValueError(f"{name} is damaged, expected a file of some kilobytes")
+            content = file.read(MOST_BYTES)
     except FileNotFoundError:
         raise MissingRecord(f"{name} is missing") from None
     except OSError as error:

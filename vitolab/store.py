@@ -61,7 +61,7 @@ __all__ = [
 KEYS = ("setup", "patient", "method", "n_states", "n_samples", "repeat", "start")
 _NULLABLE = ("n_states", "n_samples", "repeat", "start")
 #: Groups of columns, in the order of the stored tables; each keeps the order of its problem.
-_GROUPS = ("", "z", "data", "truth", "misfit", "x", "y", "c", "last")
+_GROUPS = ("", "z", "data", "truth", "misfit", "x", "y", "c", "e", "why", "last")
 _TRACES = ".traces.parquet"
 #: Modules that only store, show or start what the others compute.
 _BYSTANDERS = (

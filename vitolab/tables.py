@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vitolab.problem import Patient, Problem
-from vitolab.trajectories import Event, Fit
+from vitolab.trajectories import REASONS, Event, Fit
 
 #: Columns that tell one personalisation from another.
 KEYS = ("setup", "patient", "method", "n_states", "n_samples", "repeat", "start")
@@ -59,20 +59,23 @@ def trace_columns(problem: Problem, fit: Fit, label: Mapping[str, Any]) -> Trace
     if trace.expected is not None:
         expected = trace.expected.T
         columns |= {f"e:{o.name}": c for o, c in zip(problem.objectives, expected, strict=True)}
+    if trace.reasons is not None:
+        columns |= {f"why:{name}": c for name, c in zip(REASONS, trace.reasons.T, strict=True)}
     return columns
 
 
 def joined_traces(traces: Sequence[Trace]) -> pd.DataFrame | None:
     """Traces table of several personalisations of one problem; None if there are none.
 
-    Columns of expected misfits are there if one of them has any, and NaN for all others.
+    Columns of expected misfits, and of reasons, are there if one of them has any, and NaN for all
+    others.
     """
     if not traces:
         return None
-    most = max(traces, key=len)
+    names = dict.fromkeys(name for trace in traces for name in trace)
     joined = {
         name: np.concatenate([t.get(name, np.full(len(t["iteration"]), np.nan)) for t in traces])
-        for name in most
+        for name in names
     }
     return pd.DataFrame(joined).astype(
         dict.fromkeys(("n_states", "n_samples", "repeat", "start"), "Int64")

@@ -188,6 +188,12 @@ class Event(enum.IntEnum):
     RESTART = 2
 
 
+#: What the agent that acted knew of an action in the state it was in: its value, the best value
+#: there and the action that has it, the probability with which it is drawn, the number of
+#: candidates, and how often it was seen there in training.
+REASONS = ("q", "q_best", "best", "chance", "candidates", "seen")
+
+
 @dataclass(frozen=True)
 class Trace:
     """One row per forward run of a personalisation.
@@ -205,6 +211,8 @@ class Trace:
         State found by the run; -1 where it failed, and for methods without states.
     expected : ndarray, shape (n_runs, n_objectives), optional
         Misfits that the method expected of a run before it was made; NaN where it expected none.
+    reasons : ndarray, shape (n_runs, len(REASONS)), optional
+        Why the method took the action that led to the run, see `REASONS`; NaN where it took none.
     """
 
     x: FloatArray
@@ -214,6 +222,7 @@ class Trace:
     action: IntArray
     state: IntArray
     expected: FloatArray | None = None
+    reasons: FloatArray | None = None
 
 
 @dataclass(frozen=True)

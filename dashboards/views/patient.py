@@ -9,7 +9,7 @@ import panel as pn
 
 from .. import fits, safe
 from ..charts import in_one_message
-from ..choice import RunChoice
+from ..choice import RunChoice, label_of
 from ..cohort import Cohort
 from ..film import Film
 from ..screen import Screen
@@ -72,6 +72,10 @@ class PatientView:
         self.charts = pn.Column(sizing_mode="stretch_width", margin=0)
         self.cohort = Cohort(lambda name: self._set(patient=name))
         self.content = pn.Column(sizing_mode="stretch_width", margin=0, visible=False)
+        self.widgets = pn.FlexBox(
+            self.setup, self.patient, self.before, self.after, self.method, self.fit,
+            align_items="flex-end", margin=0, visible=False,
+        )  # fmt: skip
         self._bind()
 
     def _bind(self) -> None:
@@ -93,10 +97,6 @@ class PatientView:
         """The page."""
         self.content.extend(
             [
-                pn.FlexBox(
-                    self.setup, self.patient, self.before, self.after, self.method, self.fit,
-                    align_items="flex-end", margin=0,
-                ),
                 self.outcome,
                 self.count,
                 self.player,
@@ -104,11 +104,12 @@ class PatientView:
                 self.solutions,
                 self.cohort.panel,
             ]
-        )  # fmt: skip
+        )
         self.refresh()
         return pn.Column(
             self.choice.widget,
             self.newest,
+            self.widgets,
             self.message,
             self.content,
             sizing_mode="stretch_width",
@@ -120,12 +121,13 @@ class PatientView:
         entries, lost = self.choice.entries()
         any_ended = any(entry.info.status == "complete" for entry in entries)
         to_show = bool(self.selection.runs) or any_ended
-        self.newest.object = self.choice.newest_html() if to_show else ""
-        if lost and not entries:
+        notes = self.choice.lost_html() + self.choice.first_html() + self.choice.newest_html()
+        self.newest.object = notes if to_show else ""
+        if not entries or not to_show or not entries[0].readable:
             self._seen = None
             self.worker.drop("patient-run", "patient-film")
-            words = f"not in this store: {', '.join(lost)}; choose another run above"
-            self._say("error", words)
+        if lost and not entries:
+            self._hide("")
             return
         if not to_show:
             folder = shlex.quote(str(self.source.results))
@@ -133,6 +135,9 @@ class PatientView:
             self._say("empty", "there is no finished run to look at; this makes one:", command)
             return
         entry = entries[0]
+        if not entry.readable:
+            self._say("error", f"{label_of(entry)}: {entry.info.reason or entry.info.status}")
+            return
         seen = (entry.id, fingerprint(entry.info.path))
         if self._stale or seen != self._seen:
             if seen != self._seen:
@@ -178,8 +183,12 @@ class PatientView:
 
     def _say(self, kind: Any, words: str, command: str = "") -> None:
         """Show a state of the page instead of its content."""
-        self.message.object = safe.note_html(kind, words, command)
-        self.content.visible = False
+        self._hide(safe.note_html(kind, words, command))
+
+    def _hide(self, markup: str) -> None:
+        """Show HTML instead of the content."""
+        self.message.object = markup
+        self.content.visible = self.widgets.visible = False
 
     def _failed(self, why: str) -> None:
         """Show why nothing is shown."""
@@ -223,6 +232,7 @@ class PatientView:
     def _show(self, chosen: fits.Chosen) -> None:
         """Show another personalisation."""
         film = self._film = chosen.film
+        self.widgets.visible = True
         for widget, options, value in (
             (self.setup, chosen.setups, chosen.setup),
             (self.patient, chosen.patients, chosen.patient),
@@ -231,6 +241,10 @@ class PatientView:
             self._fill(widget, {safe.plain(name, 64): name for name in options}, value)
         words = {fits.key_words(key, traced): key for key, traced in chosen.keys}
         self._fill(self.fit, words, chosen.key)
+        if film is None:  # another can be chosen
+            self.content.visible = False
+            self.message.object = safe.note_html("error", chosen.why_not)
+            return
         if (chosen.run, chosen.setup) != self._built:
             self._built = (chosen.run, chosen.setup)
             self.screen = None
@@ -272,20 +286,18 @@ class PatientView:
 
     def _replaced(self, chosen: fits.Chosen) -> list[str]:
         """What the selection asks for and is not there, in sentences."""
-        _, lost = self.choice.entries()
         lacks = [
             f"{name} {wanted}"
             for name in ("setup", "patient", "method")
             if (wanted := getattr(self.selection, name)) and wanted != getattr(chosen, name)
         ]
-        told = [f"Not in this store: {', '.join(lost)}."] if lost else []
         for name, found in zip(("samples", "states", "repeat", "start"), chosen.key, strict=True):
             wanted = getattr(self.selection, name)
             lacks += [f"{name} {wanted}"] if wanted is not None and wanted != found else []
         step = self.selection.step
-        if step is not None and step >= len(chosen.film.x):
+        if step is not None and chosen.film is not None and step >= len(chosen.film.x):
             lacks.append(f"forward run {step + 1}")
-        return [*told, safe.lacking("in this run", lacks)] if lacks else told
+        return [safe.lacking("in this run", lacks)] if lacks else []
 
     @in_one_message
     def _step(self) -> None:

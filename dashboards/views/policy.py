@@ -171,7 +171,7 @@ class PolicyView:
             self._show_further()  # a function may have been chosen on another page
             return
         self._seen = wanted
-        self._note(entry, len(entries), lost)
+        self._note()
         if not entry.readable:
             self._fail(f"{label_of(entry)}: {entry.info.reason or entry.info.status}")
             return
@@ -190,15 +190,11 @@ class PolicyView:
             key="policy",
         )
 
-    def _note(self, entry: Any, n: int, lost: list[str]) -> None:
+    def _note(self) -> None:
         """Say which run is shown where that is not plain."""
-        notes = ""
-        if lost:
-            notes += safe.note_html("info", f"Not in this store: {', '.join(lost)}.")
-        if n > 1:
-            words = f"Of {n} chosen runs this page shows the first: {label_of(entry)}."
-            notes += safe.note_html("info", words)
-        self.notes.object = notes + self.choice.newest_html()
+        self.notes.object = (
+            self.choice.lost_html() + self.choice.first_html() + self.choice.newest_html()
+        )
 
     def _empty(self, lost: list[str]) -> None:
         """Say that there is nothing to show, and what to do."""
@@ -206,8 +202,7 @@ class PolicyView:
         self._hide()
         self.notes.object = ""
         if lost:
-            words = f"Not in this store: {', '.join(lost)}. Choose another run above."
-            self.message.object = safe.note_html("empty", words)
+            self.message.object = self.choice.lost_html()
             return
         self.message.object = safe.note_html(
             "empty",
@@ -350,6 +345,6 @@ class PolicyView:
 
     def _file(self, kind: str) -> Any:
         """What makes a file of the plane."""
-        assert self.shown is not None
-        entry = self.choice.entries()[0][0]
-        return make_file, self.shown, entry.info.study, entry.id, kind
+        shown = self.shown
+        assert shown is not None
+        return make_file, shown, kind

@@ -41,6 +41,7 @@ class ResultsView:
         self.dark = pn.config.theme == "dark"
         self._seen: Any = None  # what the page shows, or is about to
         self._shown: list[str] = []  # runs
+        self._drawn: tuple[list[str], str, int | None] = ([], "", None)  # runs, part and repeat
         self._busy = False
         self.choice = RunChoice(selection, source)
         self.add = safe.select(
@@ -132,6 +133,7 @@ class ResultsView:
         if not self.sentence.object:
             self.message.object = safe.note_html("loading", "The figures are being drawn …")
         self.gallery.loading = True
+        self.saver.allow(())  # what is there may be of another part
         self.worker.submit(
             prepare,
             self.source,
@@ -184,9 +186,7 @@ class ResultsView:
     def _say_empty(self, lost: Sequence[str]) -> None:
         """Say that there is nothing to show, and what to do."""
         if lost:
-            self.message.object = safe.note_html(
-                "empty", f"Not in this store: {', '.join(lost)}. Choose another run above."
-            )
+            self.message.object = self.choice.lost_html()
         elif self.source.entries:
             self.message.object = safe.note_html("empty", "No run of this store can be read.")
         else:
@@ -198,10 +198,8 @@ class ResultsView:
 
     def _show_runs(self, entries: Sequence[Entry], lost: Sequence[str]) -> None:
         """Say which runs are shown, in their colours, and in what they differ."""
-        self.legend.object = self.differences.object = ""
-        if lost:
-            self.legend.object = safe.note_html("info", f"Not in this store: {', '.join(lost)}.")
-        self.legend.object += self.choice.newest_html()
+        self.differences.object = ""
+        self.legend.object = self.choice.lost_html() + self.choice.newest_html()
         for entry in (e for e in entries if not e.readable):
             why = entry.info.reason or entry.info.status
             self.legend.object += safe.note_html("error", f"{label_of(entry)}: {why}")
@@ -256,6 +254,7 @@ class ResultsView:
             self.sentence.object += key_of(shown.pictures)
         show(shown.pictures, self.gallery, self.worker, "results")
         self.tables.object = shown.tables
+        self._drawn = (shown.runs, shown.section, self.selection.repeat)
         pictures = {"png", "svg"} if shown.pictures else set()
         self.saver.allow({"csv", "html"} | pictures)
 
@@ -279,11 +278,4 @@ class ResultsView:
 
     def _file(self, kind: str) -> Any:
         """What makes a file of what is shown."""
-        return (
-            make_file,
-            self.source,
-            self._ids(),
-            self.sections.value,
-            self.selection.repeat,
-            kind,
-        )
+        return (make_file, self.source, *self._drawn, kind)

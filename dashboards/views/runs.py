@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import panel as pn
+
+from vitolab.store import code_version
 
 from .. import safe
 from ..rows import COLUMNS, FIELDS, STATUS, compared, haystack, row
@@ -15,6 +18,7 @@ from ..source import Entry, Source
 from ..table import Table
 from ..worker import Worker
 
+_version = cache(code_version)  # of the code that serves, which does not change
 #: Runs whose size and results are read at a time, the newest first.
 BATCH = 50
 ALL = "all"
@@ -232,4 +236,6 @@ def _how_to_go_on(entry: Entry, source: Source) -> str:
         f"--results {shlex.quote(str(source.results))}"
     )
     words = f"{entry.id}: the finished parts are kept, this command goes on from there:"
+    if info.version != _version():
+        words = f"{entry.id}: by another version of the code; this command begins anew with this:"
     return safe.note_html("info", words, command)

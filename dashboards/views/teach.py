@@ -21,7 +21,7 @@ from ..worker import Worker
 PACE = 600  # ms between two moves of Vito
 MOST_RUNS = 500  # of one game
 HOW = (
-    "The model starts at its default values, or elsewhere if it gives no answer there; each press "
+    "The model starts at its default values, or elsewhere if they solve the patient; each press "
     "of a button is an action of the paper and one forward run, unless it changes nothing. The "
     "game is won when every bar ends in the green band: in as few runs as possible. Sliders change "
     "several values at once; "
@@ -178,7 +178,7 @@ class TeachView:
             done=self._begun,
             failed=self._failed,
             key="teach-run",
-            long=True,
+            pool="long",
         )
         self._enable()
 
@@ -288,7 +288,7 @@ class TeachView:
             )
         self.worker.submit(
             lessons.agent, self.model.value, now.patient.name,
-            done=act, failed=self._failed, key="teach-vito", long=True,
+            done=act, failed=self._failed, key="teach-vito", pool="long",
         )  # fmt: skip
         self._enable()
 
@@ -321,7 +321,10 @@ class TeachView:
         self._tick()
 
     def _stop(self) -> None:
-        """Let Vito play no further."""
+        """Let Vito play no further, not even the move that it is about to make."""
+        if self.playing and self.worker.is_busy("teach-vito"):
+            self.worker.drop("teach-vito")
+            self.advice.object = ""
         self.playing = False
         if self._clock is not None:
             self._clock.stop()

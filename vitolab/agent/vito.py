@@ -17,7 +17,7 @@ from vitolab.initialization import Initializer
 from vitolab.mdp import MDP, Policy
 from vitolab.problem import FloatArray, IntArray, Patient, Problem
 from vitolab.states import StateSpace, outside
-from vitolab.trajectories import Event, Fit, StopReason, Trace, Trajectories, check_budget
+from vitolab.trajectories import REASONS, Event, Fit, StopReason, Trace, Trajectories, check_budget
 
 FILE = "vito.json"
 AHEAD = 64  # random numbers that a walk draws at once
@@ -257,7 +257,7 @@ class Vito:
             count = moved
             x[walking, t + 1] = problem.at(origin[walking], count[walking])
 
-        misfits = problem.misfit(y, z)
+        misfits, visits = problem.misfit(y, z), self.mdp.visits
         return [
             Fit.from_trace(
                 problem,
@@ -268,11 +268,33 @@ class Vito:
                     event[i, :k].copy(),
                     action[i, :k].copy(),
                     state[i, :k].copy(),
+                    reasons=self._reasons(visits, state[i, :k], action[i, :k]),
                 ),
                 reason[i],
             )
             for i, k in enumerate(n_runs)
         ]
+
+    def _reasons(self, visits: IntArray, state: IntArray, action: IntArray) -> FloatArray:
+        """What is known of each action, shape (n_runs, len(REASONS)); states are those found."""
+        reasons = np.full((len(action), len(REASONS)), np.nan)
+        rows = np.flatnonzero(action >= 0)
+        s, a = state[rows - 1], action[rows]
+        policy, best = self.policy, self.policy.greedy[s]
+        chance = policy.probabilities[s]
+        if self.deterministic:
+            chance = np.eye(chance.shape[1])[best]
+        reasons[rows] = np.column_stack(
+            [
+                policy.q[s, a],
+                policy.q[s, best],
+                best,
+                chance[np.arange(len(rows)), a],
+                np.count_nonzero(chance, axis=1),
+                visits[s, a],
+            ]
+        )
+        return reasons
 
     def _choose(self, state: IntArray, chance: FloatArray) -> IntArray:
         """Action of each walk, from its state and a random number in [0, 1)."""

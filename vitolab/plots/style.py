@@ -160,8 +160,13 @@ def panel(
     named = [axis for axis in "xy" if options.get(f"log{axis}") and f"{axis}ticks" in options]
     if named:
         for_matplotlib["hooks"] = [partial(_named_ticks_alone, named)]
-    options |= {"title": title, "xlabel": xlabel, "ylabel": ylabel}
+    options |= {"title": _literal(title), "xlabel": xlabel, "ylabel": ylabel}
     return style(element, bokeh=for_bokeh, matplotlib=for_matplotlib, **options)
+
+
+def _literal(title: str) -> str:
+    """A title as it is: HoloViews formats it."""
+    return title.replace("{", "{{").replace("}", "}}")
 
 
 def _named_ticks_alone(axes: Sequence[str], plot: Any, _element: Any) -> None:
@@ -194,6 +199,7 @@ def layout(
     if len(panels) == 1:
         options = hv.Store.lookup_options("matplotlib", panels[0], "plot").kwargs
         own = options.get("title", "")
+        title = _literal(title)
         return style(panels[0], title=f"{own}, {title}" if own and title else own or title)
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
@@ -203,7 +209,7 @@ def layout(
     # what stands outside the axes lies outside the figure, and is saved with it.
     return style(
         hv.Layout(list(panels)).cols(columns),
-        title=title,
+        title=_literal(title),
         bokeh={"shared_axes": False, "merge_tools": True},
         matplotlib={
             "fig_inches": (width, height + TITLE_INCHES),
@@ -293,5 +299,16 @@ def save(figure: Any, path: str | Path, *, dpi: int = 144) -> Path:
     if path.suffix not in (".png", ".svg"):
         raise ValueError(f"{path}: expected a name that ends in .png or .svg")
     path.parent.mkdir(parents=True, exist_ok=True)
-    hv.save(figure, path, fmt=path.suffix[1:], backend="matplotlib", dpi=dpi)
+    from matplotlib.text import Text
+    from matplotlib.ticker import FixedFormatter
+
+    drawn = hv.render(figure, backend="matplotlib", dpi=dpi)
+    for text in drawn.findobj(Text):
+        text.set_parse_math(False)  # names are free text, and "$" has no meaning in them
+    for axis in (axis for axes in drawn.axes for axis in (axes.xaxis, axes.yaxis)):
+        for which in ("major", "minor"):
+            if not isinstance(getattr(axis, f"get_{which}_formatter")(), FixedFormatter):
+                for text in getattr(axis, f"get_{which}ticklabels")():
+                    text.set_parse_math(True)  # powers of ten
+    drawn.savefig(path, dpi=dpi, bbox_inches="tight")
     return path
