@@ -125,6 +125,13 @@ class RunChoice:
         words = f"Of {len(entries)} chosen runs this page shows the first: {label_of(entries[0])}."
         return safe.note_html("info", words)
 
+    def pinned(self, run: str) -> dict[str, list[str]]:
+        """What puts a run into the address with what the user chose in it.
+
+        Else the newest would take its place, with that choice, as soon as another is complete.
+        """
+        return {} if self.selection.runs or not run else {"runs": [run]}
+
     def _chosen(self, event: Any) -> None:
         """The user chose a run: it takes the place of the first."""
         if not self._busy and event.new not in (None, NONE):

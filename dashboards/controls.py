@@ -60,6 +60,7 @@ class Controls:
                     margin=2,
                     stylesheets=[BUTTON_CSS],
                     css_classes=[f"act-{action}"],
+                    tags=[signed(problem.describe_action(action))],
                 )
                 button.on_click(lambda _, action=action: act(action))
                 buttons.append(button)
@@ -70,6 +71,7 @@ class Controls:
                 step=p.step / 10,
                 value=p.default,
                 show_value=False,
+                tags=[p.label],
                 sizing_mode="stretch_width",
                 margin=(0, 8),
             )

@@ -73,8 +73,9 @@ class Frame:
         self.show_header()
 
     def _turn(self, event: Any) -> None:
-        """Go to the page of the navigation."""
-        self.selection.page = event.new
+        """Go to the page of the navigation; the patient of a game is none of a stored run."""
+        left = {"model": "", "patient": ""} if self.selection.page == "teach" != event.new else {}
+        self.selection.param.update(page=event.new, **left)
 
     def _turned(self) -> None:
         """Another page is selected."""

@@ -30,18 +30,43 @@ class Pace(JSComponent):
     drawn = param.Integer(0, doc="The question that was answered last.")
 
     _esm = """
+    const BUTTONS = {first: 'first', slower: 'slower', faster: 'faster',
+      previous: 'previous', reverse: 'play backwards', pause: 'pause', play: 'play', next: 'next', last: 'last'}
     export function render({model, view}) {
       const whole = (part) => {
         const children = part.child_views ?? []
         return part.el.isConnected && (!part.model.esm || part.container.childElementCount > 0)
           && children.length === (part.child_models ?? []).length && children.every(whole)
       }
+      // what BokehJS leaves without a name for who cannot see it
+      const name = (part) => {
+        const inside = part.shadow_el
+        if (inside) {
+          // said by a widget of ours that has no room for it, else its visible label
+          const said = (part.model.tags ?? []).find((tag) => typeof tag === 'string')
+          const title = said ?? part.model.title ?? part.model.label ?? ''
+          for (const handle of inside.querySelectorAll('[role=slider]:not([aria-label])'))
+            if (title) handle.setAttribute('aria-label', title)
+          for (const button of inside.querySelectorAll('button:not([aria-label])'))
+            if (said) button.setAttribute('aria-label', said)
+            else if (!button.textContent.trim() && button.className) {
+              const words = button.className.split(/[ _-]/)
+              const known = Object.keys(BUTTONS).find((word) => words.includes(word))
+              if (known) button.setAttribute('aria-label', button.title = BUTTONS[known])
+            }
+          for (const range of inside.querySelectorAll('input[type=range]:not([aria-label])'))
+            if (title) range.setAttribute('aria-label', title)
+        }
+        for (const child of part.child_views ?? []) name(child)
+      }
       let waiting = 0
       const look = () => {
         const own = Bokeh.index.roots.filter((root) => root.model.document === view.model.document)
         waiting = 0
-        if (own.every(whole)) model.drawn = model.asked
-        else waiting = setTimeout(look, 20)
+        if (own.every(whole)) {
+          own.forEach(name)
+          model.drawn = model.asked
+        } else waiting = setTimeout(look, 20)
       }
       const asked = () => {
         if (model.drawn !== model.asked && !waiting) waiting = setTimeout(look, 0)

@@ -35,11 +35,15 @@ COLUMNS = (
     {"field": "seed", "title": "seed", "hint": "Seed of all randomness", "below": 1100},
     {
         "field": "solved",
-        "title": "Vito [%]",
-        "hint": "Solved by Vito with its largest training, all setups and starts",
+        "title": "Vito, pooled [%]",
+        "hint": "Solved by the paper's agent, largest training, all setups and starts pooled",
     }
     | {"digits": 1},
-    {"field": "runs", "title": "Vito runs", "hint": "Forward runs that Vito took on average"}
+    {
+        "field": "runs",
+        "title": "runs, pooled",
+        "hint": "Forward runs that Vito took on average, pooled alike",
+    }
     | {"digits": 1, "below": 800},
     {"field": "note", "title": "best reference, or note", "below": 700}
     | {"hint": "Reference method with most success; progress; reason"},
@@ -93,7 +97,13 @@ def haystack(entry: Entry) -> str:
     """Text that a search goes through."""
     info = entry.info
     known = (info.study, STATUS[info.status], info.reason, entry.key, entry.profile, info.started)
-    return f"{' '.join(known)} seed={info.seed} {json.dumps(dict(info.parameters))}".lower()
+    # as `vitolab run -p name=value` takes them, lists with and without their brackets
+    asked = [f"seed={info.seed}"]
+    for name, value in info.parameters.items():
+        asked.append(f"{name}={value if isinstance(value, str) else json.dumps(value)}")
+        if isinstance(value, list):
+            asked += [f"{name}={item}" for item in value]
+    return " ".join([*known, *asked]).lower()
 
 
 def compared(entries: Sequence[Entry]) -> pd.DataFrame:

@@ -181,7 +181,9 @@ def _tour(stored: Stored, repeat: int) -> Part:
 def _patients(stored: Stored, repeat: int) -> Part:
     return Part(
         words.solved(stored.personalizations),
-        tables=(("Patient by patient", words.by_patient(stored.personalizations)),),
+        tables=(
+            ("Patient by patient", words.by_patient(stored.personalizations, stored.problems)),
+        ),
     )
 
 

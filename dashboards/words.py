@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from vitolab import plots
 from vitolab.plots.style import method_label
-from vitolab.plots.summary import order_of, summarize
+from vitolab.plots.summary import order_of, setups_of, summarize
+from vitolab.records import ProblemRecord
 from vitolab.sizes import CHOICES
+
+from .stored import largest
 
 _REFERENCES = {*CHOICES["methods"], *map(method_label, CHOICES["methods"])}
 
@@ -41,7 +44,7 @@ def grid(setups: Sequence[str], starts: Sequence[pd.DataFrame]) -> str:
             f"function was solved; the largest error is {worst['its error']:.3g}, of "
             f"{worst['worst function']} from ({worst.iloc[0]:.1f}, {worst.iloc[1]:.1f})."
         )
-    return "\n".join(told)
+    return "\n".join([*told, "Red dots are the minima of the functions."])
 
 
 def sweep(
@@ -74,14 +77,14 @@ def agents(table: pd.DataFrame) -> str:
     for setup, own in table.groupby("setup", sort=False, observed=True):
         last = own.drop_duplicates("method", keep="last")
         methods = (
-            f"{plots.method_label(row['method'])} {row['success of the solvable [%]']:.0f} % in "
-            f"{row['runs, solved']:.1f} runs"
+            f"{plots.method_label(row['method'])} {row['success of the solvable [%]']:.0f} %"
+            + (f" in {row['runs, solved']:.1f} runs" if row["runs, solved"] > 0 else "")
             for row in last.to_dict("records")
         )
         told.append(
             f"{setup}, with most training, of those solved by any method: {'; '.join(methods)}."
         )
-    return "\n".join(told).replace("in nan runs", "in no run")
+    return "\n".join(told)
 
 
 def drawing(personalizations: pd.DataFrame) -> str:
@@ -147,25 +150,44 @@ def paths(traces: pd.DataFrame) -> str:
     return f"{len(n)} personalisation{plural}, {runs} forward runs each."
 
 
+def of_agents(personalizations: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the agents, with their largest training; all rows where no agent acted."""
+    acted = personalizations[personalizations["method"].astype(str).str.startswith("vito")]
+    return largest(acted) if len(acted) else personalizations
+
+
 def solved(personalizations: pd.DataFrame) -> str:
-    """How many of Vito's personalisations succeeded, by setup."""
-    rows = personalizations[personalizations["method"] == "vito"]
-    if rows.empty:
-        return f"{int(personalizations['solved'].sum())} of {len(personalizations)} solved."
-    return "\n".join(
-        f"{setup}: {int(own['solved'].sum())} of {len(own)} solved, "
-        f"{own['n_runs'].mean():.1f} forward runs on average."
-        for setup, own in rows.groupby("setup", sort=False)
-    )
+    """How many personalisations of each agent succeeded, by setup."""
+    rows, told = of_agents(personalizations), []
+    for setup in setups_of(rows["setup"]):
+        for method, own in rows[rows["setup"] == setup].groupby("method", sort=False):
+            most = own["n_samples"].dropna()
+            trained = f" with {int(most.max()):,} samples per patient" if len(most) else ""
+            told.append(
+                f"{setup}: {int(own['solved'].sum())} of {len(own)} solved by {method}{trained}, "
+                f"{own['n_runs'].mean():.1f} forward runs on average."
+            )
+    return "\n".join(told)
 
 
-def by_patient(personalizations: pd.DataFrame) -> pd.DataFrame:
-    """Each patient's outcome by Vito, hardest last."""
-    rows = personalizations[personalizations["method"] == "vito"]
-    rows = rows if len(rows) else personalizations
+def by_patient(
+    personalizations: pd.DataFrame, problems: Mapping[str, ProblemRecord]
+) -> pd.DataFrame:
+    """Each patient's outcome by each agent, with its largest training; hardest last."""
+    rows = of_agents(personalizations)
+    units = {o.name: o.unit for problem in problems.values() for o in problem.objectives}
     misfits = [name for name in map(str, rows) if name.startswith("misfit:")]
-    table = rows[["setup", "patient", "method", "solved", "n_runs", "n_restarts", *misfits]]
-    table = table.sort_values(["solved", "n_runs"], ascending=[False, True], kind="stable")
+    columns = ["setup", "patient", "method", "n_samples", "solved", "n_runs", "n_restarts"]
+    place = {setup: k for k, setup in enumerate(setups_of(rows["setup"]))}
+    table = rows[[*columns, *misfits]].sort_values(
+        ["setup", "solved", "n_runs"],
+        ascending=[True, False, True],
+        kind="stable",
+        key=lambda column: column.map(place) if column.name == "setup" else column,
+    )
     kept = table.assign(solved=np.where(table["solved"], "yes", "no")).round(3)
-    names = {"n_runs": "forward runs", "n_restarts": "restarts"}
-    return kept.rename(columns=names | {name: name.replace(":", ": ") for name in misfits})
+    names = {"n_runs": "forward runs", "n_restarts": "restarts", "n_samples": "samples"}
+    for name in misfits:
+        unit = units.get(name.partition(":")[2], "")
+        names[name] = name.replace(":", ": ") + (f" [{unit}]" if unit else "")
+    return kept.dropna(axis=1, how="all").rename(columns=names)

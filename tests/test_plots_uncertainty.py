@@ -62,7 +62,10 @@ def test_ranges_and_spreads_are_drawn_per_patient(tables, linear_problem, tmp_pa
 def test_coverage_curves_are_the_shares_of_patients(tables, linear_problem, tmp_path):
     figure = plots.coverage_curves(tables[0], {"2p": linear_problem})
     drawn(figure, tmp_path)
-    joint, a, b = (e for e in figure.traverse(lambda e: e, [hv.Curve]) if type(e) is hv.Curve)
+    right, joint, a, b = (
+        e for e in figure.traverse(lambda e: e, [hv.Curve]) if type(e) is hv.Curve
+    )
+    assert np.array_equal(right["promised"], right["found"])
     found = dict(zip(joint["promised"].round(), joint["found"], strict=True))
     assert [found[share] for share in (0, 29, 31, 61)] == pytest.approx(
         [100 / 3, 100 / 3, 200 / 3, 100]

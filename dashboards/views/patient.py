@@ -169,6 +169,8 @@ class PatientView:
 
     def _set(self, **values: Any) -> None:
         """Change the selection at one stroke; a new fit is shown from its first run."""
+        if self._stored is not None:
+            values |= self.choice.pinned(self._stored.id)
         if "step" not in values:
             values["step"] = None
         if values.keys() & {"setup", "patient", "method"}:

@@ -100,7 +100,8 @@ class PolicyView:
     def _changed(self, values: dict[str, Any]) -> None:
         """The user changed a widget."""
         if not self._busy:
-            self.selection.param.update(**values)
+            run = self.shown.run if self.shown is not None else ""
+            self.selection.param.update(**values, **self.choice.pinned(run))
 
     def panel(self) -> Any:
         """The page."""
@@ -341,7 +342,7 @@ class PolicyView:
         if rows.size:
             where = shown.known.states.centroids[rows][:, list(shown.axes)]
             distance = np.linalg.norm((where - place) / shown.half, axis=1)
-            self.selection.param.update(state=int(rows[np.argmin(distance)]), action=None)
+            self._changed({"state": int(rows[np.argmin(distance)]), "action": None})
 
     def _file(self, kind: str) -> Any:
         """What makes a file of the plane."""

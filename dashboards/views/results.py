@@ -23,7 +23,11 @@ from ..worker import Worker
 #: Seconds between two looks at the numbers of a run that goes on.
 PATIENCE = 10.0
 NONE = "-"
-_GROUP = ".bk-btn-group { flex-wrap: wrap; } .bk-btn-group .bk-btn { flex: 0 1 auto; }"
+_GROUP = """
+.bk-btn-group { flex-wrap: wrap; } .bk-btn-group .bk-btn { flex: 0 1 auto; }
+.bk-btn-group .bk-btn.bk-active { background: var(--accent) !important;
+  color: var(--on-accent) !important; }
+"""
 
 
 class ResultsView:
@@ -181,7 +185,9 @@ class ResultsView:
         """The user chose another part or repeat."""
         if not self._busy:
             repeat = self.repeat.value or None
-            self.selection.param.update(view=self.sections.value or "", repeat=repeat)
+            pinned = self.choice.pinned(self._drawn[0][0] if self._drawn[0] else "")
+            view = self.sections.value or ""
+            self.selection.param.update(view=view, repeat=repeat, **pinned)
 
     def _say_empty(self, lost: Sequence[str]) -> None:
         """Say that there is nothing to show, and what to do."""

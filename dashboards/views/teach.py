@@ -110,6 +110,7 @@ class TeachView:
         if self.game is not None and self.selection.model in ("", self.model.value):
             self._stale = False  # the game goes on: its patient is not that of another page
             self.lacks.object = ""
+            self.selection.param.update(model=self.model.value, patient=self.patient.value)
         else:
             self._follow()
 

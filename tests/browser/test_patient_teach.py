@@ -119,7 +119,7 @@ def test_a_patient_is_solved_by_hand_and_by_vito(url, new_page):
     page = new_page(f"{url}?page=teach&model=circulation-2p&patient=C01")
     page.get_by_text("1 forward run;").wait_for()
     wait_drawn(page, 5)
-    page.get_by_role("button", name="+100", exact=True).first.click()
+    page.get_by_role("button", name="Initial volume +100 steps").click()
     page.get_by_text("2 forward runs").wait_for()
     page.get_by_text("Run 2, you: Initial volume +100 steps.").wait_for()
     page.get_by_role("button", name="Ask Vito").click()
@@ -151,6 +151,7 @@ def test_the_game_fits_a_phone(url, new_page):
         page.get_by_text("1 forward run;").wait_for()
         wait_drawn(page, 3)
         assert fits_the_screen(page), title
-        page.get_by_role("button", name=step, exact=True).first.focus()
+        page.get_by_role("button", name=f"{step} step").first.focus()
+        assert page.get_by_role("slider", name=parameter).count() == 1
         page.keyboard.press("Enter")
         page.get_by_text("2 forward runs").wait_for()

@@ -144,7 +144,7 @@ def grid_error_map(
             f"{_title(setup, repeat)}\n"
             f"{converged} of {len(errors)} starts: all errors < {CONVERGED:g}"
         ),
-        label="largest L₂ error in x",
+        label=f"largest L₂ error in x ({CLIP:g}: or more)",
         limits=(0.0, CLIP),
         size=size,
         share=share,

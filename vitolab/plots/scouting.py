@@ -42,9 +42,10 @@ def scouting_curves(
     summary = summarize(rows, ["setup", "n_states", "repeat"])
     setups = order_of(summary["setup"].tolist())
     panels: list[Any] = []
+    highest = 1.08 * float(summary["runs_all"].max())
     for measure, dash, title, label, limits in (
         ("success", "solid", "success", "patients solved [%]", (-3.0, 103.0)),
-        ("runs_all", "dashed", "forward runs", "mean forward runs, all patients", (0.0, None)),
+        ("runs_all", "dashed", "forward runs", "mean forward runs, all patients", (0.0, highest)),
     ):
         curves = over_repeats(summary, ["setup", "n_states"], measure)
         items: list[Any] = []

@@ -259,7 +259,11 @@ def coverage_curves(personalizations: pd.DataFrame, problems: Mapping[str, Probl
         n = len(next(iter(levels.values())))
         low, high = band_of(n, promised)
         band = hv.Area((100 * promised, 100 * low, 100 * high), "promised", ["low", "high"])
-        items: list[Any] = [fill(band, "#777777", 0.25)]
+        kept = hv.Curve([(0.0, 0.0), (100.0, 100.0)], "promised", "found")
+        items: list[Any] = [
+            fill(band, "#777777", 0.25),
+            style(kept, color="#777777", line_width=1.0, line_dash="dashed"),
+        ]
         for position, (label, level) in enumerate(levels.items()):
             found = [100 * float((level <= share).mean()) for share in promised]
             joint = position == 0
