@@ -31,7 +31,8 @@ class Pace(JSComponent):
 
     _esm = """
     const BUTTONS = {first: 'first', slower: 'slower', faster: 'faster',
-      previous: 'previous', reverse: 'play backwards', pause: 'pause', play: 'play', next: 'next', last: 'last'}
+      previous: 'previous', reverse: 'play backwards', pause: 'pause', play: 'play',
+      next: 'next', last: 'last'}
     export function render({model, view}) {
       const whole = (part) => {
         const children = part.child_views ?? []

@@ -6,7 +6,6 @@ import os
 import time
 
 import dashboard_runs as made
-import numpy as np
 import pytest
 import stores
 
@@ -52,36 +51,51 @@ def shared() -> float:
     return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
-@pytest.mark.parametrize(
-    ("name", "sign"), [("runs", "1,000 runs. Choose"), ("patient", "by nelder-mead: ")]
-)
-def test_the_first_view_comes_soon(server, new_page, name, sign):
-    took = []
-    while len(took) < 3 and min(took, default=np.inf) > 10_000 * shared():
-        page = new_page(f"{server.url}?page={name}")
-        page.get_by_text(sign).wait_for()
-        took.append(page.evaluate("performance.now()"))  # ms since the navigation began
-        page.close()
-    assert min(took) < 10_000 * shared()  # twice what it is to be on an idle machine
+def first_view(server, new_page, name, sign):
+    """A page that shows something, and after how many ms."""
+    page = new_page(f"{server.url}?page={name}", wait=False)
+    page.get_by_text(sign).wait_for(timeout=60_000)
+    return page, page.evaluate("performance.now()")  # since the navigation began
 
 
-def test_another_patient_is_shown_soon(server, store, new_page):
-    page = new_page(f"{server.url}?page=patient&runs={store[1]}")
-    page.get_by_text("by nelder-mead: ").wait_for()
-    patient = page.get_by_label("Patient", exact=True)
-    took = []
-    for name in ("C03", "C40", "C23"):
-        began = time.perf_counter()
-        patient.select_option(label=name)
-        page.get_by_text(f"{name} by nelder-mead: ").wait_for()
-        page.get_by_text("Forward run 1 of 100").wait_for()
-        took.append(time.perf_counter() - began)
-    assert min(took) < 3.0 * shared()  # thrice what it is to be on an idle machine
+def soon_enough(tries, bound):
+    """The best of some tries, of which as few are made as need be."""
+    took = [next(tries)]
+    while took[-1] > bound * shared() and (more := next(tries, None)) is not None:
+        took.append(more)
+    return min(took) < bound * shared()
 
 
-def test_a_patient_is_whole_on_a_slow_machine(server, store, new_page):
+def test_the_runs_come_soon(server, new_page):
+    tries = (first_view(server, new_page, "runs", "1,000 runs. Choose")[1] for _ in range(3))
+    assert soon_enough(tries, 10_000)  # twice what it is to be on an idle machine
+
+
+def test_a_patient_comes_soon_and_so_does_another(server, new_page):
+    page = None
+
+    def opened():
+        nonlocal page
+        for _ in range(3):
+            page, took = first_view(server, new_page, "patient", "by nelder-mead: ")
+            yield took
+
+    def turned():
+        for name in ("C03", "C40", "C23"):
+            began = time.perf_counter()
+            page.get_by_label("Patient", exact=True).select_option(label=name)
+            page.get_by_text(f"{name} by nelder-mead: ").wait_for(timeout=60_000)
+            page.get_by_text("Forward run 1 of 100").wait_for(timeout=60_000)
+            yield time.perf_counter() - began
+
+    assert soon_enough(opened(), 10_000)
+    assert soon_enough(turned(), 3.0)  # thrice what it is to be on an idle machine
+
+
+def test_a_patient_is_whole_on_a_slow_machine(tmp_path, serve_store, new_page):
     """What is ready before the browser has drawn the page waits for it."""
-    page = new_page(f"{server.url}?page=patient&runs={store[1]}", slower=6.0)
+    run = made.traced(tmp_path, n_patients=3, n_starts=1)
+    page = new_page(f"{serve_store(tmp_path).url}?page=patient&runs={run}", slower=6.0)
     page.get_by_text("Parameters of run 1").first.wait_for(timeout=60_000)
 
 
@@ -103,7 +117,8 @@ def test_eight_tabs_work_at_once_and_nothing_of_them_stays(tmp_path, new_server,
 
     try:
         pages = []
-        for query, sign in [*signs.items(), *[*signs.items()][:3]]:
+        first = next(iter(signs.items()))
+        for query, sign in [*signs.items(), first, first, first]:
             pages.append((new_page(f"{server.url}?{query}", wait=False), sign))
         for page, sign in pages:
             page.get_by_text(sign).first.wait_for(timeout=60_000)

@@ -200,7 +200,9 @@ def test_hostile_text_is_shown_and_never_acts(url, store, new_page):
 def test_hostile_names_never_act_on_any_page(tmp_path, serve_store, new_page):
     """Setup, patient, method, problem, parameters, objectives, units: all are payloads."""
     stores.hostile_study(tmp_path, stores.PAYLOADS)
-    page = new_page(serve_store(tmp_path).url, width=390)
+    page = new_page(serve_store(tmp_path).url, width=390, dark=True)
+    color = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert color == "rgb(21, 24, 28)"
     for title, sign in (
         ("Results", "Vito solves 0 %"),
         ("Policy", "stands for misfits of"),
@@ -263,7 +265,6 @@ def test_a_running_study_is_seen_without_losing_place(live, new_page):
     run.progress("learning", 3, 10)  # a cell changes
     stores.stored_run(root, "wbc-scouting")  # a row comes
     page.get_by_text("27 runs, 1 running").wait_for()
-    page.wait_for_timeout(2500)
     page.get_by_text("page 2 of 2").wait_for()
     assert page.locator("tbody input:checked").count() == 1
     assert page.evaluate("window.scrollY") == before
