@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import stores
+from bokeh.models import Legend
 from dashboard_runs import figure_of, labels_of, listed, opened, plots_of
 
 from vitolab.dashboard import load_dashboards
@@ -300,6 +301,16 @@ def test_what_was_learned_is_read_again_where_the_files_changed(tmp_path):
     view.refresh()
     view.worker.wait(60)
     assert view.shown.known is not before
+
+
+def test_the_legend_tells_up_from_down(runs):
+    found, ids = runs
+    shown = explain.prepare(found, ids["grid"], "", [], "action", "", False)
+    legend = next(part for part in figure_of(shown.plane).below if isinstance(part, Legend))
+    marks = {
+        item.label.value[-1]: item.renderers[0].glyph.marker.value for item in legend.items[1:]
+    }
+    assert marks == {"+": "triangle", "−": "inverted_triangle"}
 
 
 def test_states_out_of_range_and_unknown_names_fall_back(runs):

@@ -56,7 +56,9 @@ TITLE_INCHES = 0.6
 
 # the same option in the words of each backend
 _WORDS = {"line_width": "linewidth", "line_dash": "linestyle", "line_color": "edgecolor"}
+# triangles too: HoloViews would turn one by an angle, which a legend leaves out
 _BOKEH_MARKERS = {"D": "diamond", "P": "cross", "X": "x", "*": "star"}
+_BOKEH_MARKERS |= {"^": "triangle", "v": "inverted_triangle"}
 
 
 def series_color(position: int) -> str:
