@@ -14,6 +14,7 @@ from vitolab.patients import InputError, PatientTable, read_patients
 from vitolab.personalization import fit_table, personalize_file, training_overlap
 from vitolab.problem import Patient, Problem
 from vitolab.store import latest, list_runs
+from vitolab.validation import AGENTS
 
 DATA = {"offset": ""}
 
@@ -168,6 +169,27 @@ def test_the_agent_with_continuous_actions_leaves_patients_out_too(run, linear_p
     )
     own = both[both["method"] == "vito-continuous"].reset_index(drop=True)
     pd.testing.assert_frame_equal(own, alone.head(2), check_dtype=False)
+
+
+def test_every_agent_can_be_asked_for_and_feels_no_other(
+    run, linear_patients, monkeypatch, tmp_path
+):
+    """Hindsight learns from the same walks, each once and five times more."""
+    file, replays = linear_patients[:2], []
+    learn = personalization.Vito.learn.__func__
+
+    def spy(cls, *args, n_replays=0, **kwargs):
+        replays.append(n_replays)
+        return learn(cls, *args, n_replays=n_replays, **kwargs)
+
+    monkeypatch.setattr(personalization.Vito, "learn", classmethod(spy))
+    monkeypatch.setattr(personalization, "policy_arrays", lambda *args, **kwargs: None)
+    together = run(file, linear_patients, methods=AGENTS, results_root=tmp_path / "all")
+    assert set(together["method"]) == set(AGENTS)
+    hindsight = run(file, linear_patients, methods=("vito-hindsight",), results_root=tmp_path / "h")
+    own = together[together["method"] == "vito-hindsight"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(own, hindsight, check_dtype=False)
+    assert sorted(replays) == [0, 0, 5, 5, 5, 5]
 
 
 def test_the_same_patient_is_recognised_by_name_or_by_what_was_measured(

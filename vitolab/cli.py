@@ -132,8 +132,8 @@ def personalize(
     method: Annotated[
         str,
         typer.Option(
-            help="vito, vito-continuous (few forward runs per patient), or a method that learns "
-            "nothing, such as least-squares-multistart."
+            help="vito, vito-hindsight, vito-continuous (few forward runs per patient), or a "
+            "method that learns nothing, such as least-squares-multistart."
         ),
     ] = "vito",
     n_samples: Annotated[

@@ -27,10 +27,19 @@ from vitolab.store import OpenRun, Run, open_run
 from vitolab.tables import fit_row, joined_traces, patient_table, trace_columns
 from vitolab.tables import table as personalization_table
 from vitolab.trajectories import Personalizer, StopReason, Trajectories
-from vitolab.validation import EPISODE, REFERENCES, budget, child_seed, policy_arrays, walks_for
+from vitolab.validation import (
+    AGENTS,
+    EPISODE,
+    LEARNING,
+    REFERENCES,
+    budget,
+    child_seed,
+    policy_arrays,
+    walks_for,
+)
 
-CONTINUOUS = "vito-continuous"
-AGENTS = ("vito", "vito-deterministic", CONTINUOUS)
+CONTINUOUS, HINDSIGHT = "vito-continuous", "vito-hindsight"
+N_REPLAYS = 5  # of each walk in hindsight, as in the studies
 
 
 def personalize_file(
@@ -125,8 +134,6 @@ def personalize_file(
     train_on = sorted(train_on, key=lambda patient: patient.name)
     left_out = {p.name: training_overlap(problem, p, train_on) for p in table.patients}
     learning = [method for method in methods if method in AGENTS]
-    discrete = [method for method in learning if method != CONTINUOUS]
-    continuous = [CONTINUOUS] if CONTINUOUS in learning else []
     for patient in table.patients:
         if learning and len(left_out[patient.name]) == len(train_on):
             raise InputError(
@@ -170,12 +177,12 @@ def personalize_file(
                 groups: dict[tuple[str, ...], list[Patient]] = {}
                 for patient in table.patients:
                     groups.setdefault(left_out[patient.name], []).append(patient)
-                for together, states, episode in (
-                    (discrete, n_states, EPISODE),
-                    (continuous, None, 1),
-                ):
-                    if not together:
+                for together in LEARNING:
+                    acting = [method for method in learning if method in together]
+                    if not acting:
                         continue
+                    # the continuous one has no states, and learns most from walks of one step
+                    states, episode = (n_states, EPISODE) if CONTINUOUS not in acting else (None, 1)
                     run.progress("exploring", 0, len(train_on))
                     walks = walks_for(problem, train_on, n_samples, child, n_jobs, cache, episode)
                     walks = walks.first(n_samples)
@@ -185,14 +192,14 @@ def personalize_file(
                         problem,
                         groups,
                         walks,
-                        together,
+                        acting,
                         trained,
                         trained_on,
                         max_runs,
                         child,
                         n_jobs,
                     )
-            if discrete:
+            if any(method in LEARNING[0] for method in learning):
                 arrays = policy_arrays(
                     {setup: problem},
                     train_on,
@@ -336,7 +343,7 @@ def _learn(
     n_jobs: int,
 ) -> None:
     """For each set of training patients left out, learn from the others and personalise."""
-    kind = CONTINUOUS if CONTINUOUS in methods else "agents"
+    kind = "agents" if methods[0] in LEARNING[0] else methods[0]
 
     def work(left_out: tuple[str, ...]) -> None:
         missing = [p for p in groups[left_out] if not run.has_part(digest(kind, p.name))]
@@ -349,7 +356,9 @@ def _learn(
             agents[CONTINUOUS] = ContinuousVito.learn(problem, train)
         else:
             most = min(label["n_states"], n_states_at_most(problem, train))
-            vito = Vito.learn(problem, train, most, child_seed(seed, "without", *left_out))
+            n_replays = N_REPLAYS if kind == HINDSIGHT else 0
+            fold_seed = child_seed(seed, "without", *left_out)
+            vito = Vito.learn(problem, train, most, fold_seed, n_replays=n_replays)
             used = vito.states.n_states
             for method in methods:
                 agents[method] = vito.acting(deterministic=method == "vito-deterministic")

@@ -4,7 +4,7 @@ A part is one fold: everything that was personalised for one patient with one se
 that a run already holds are skipped, so the same call goes on where an earlier one was stopped.
 """
 
-from vitolab.validation.folds import AGENTS, initial_errors, leave_one_out
+from vitolab.validation.folds import AGENTS, LEARNING, initial_errors, leave_one_out
 from vitolab.validation.grids import grid
 from vitolab.validation.parts import EPISODE, PartStore, budget, child_seed, walks_for
 from vitolab.validation.policies import policy_arrays
@@ -20,6 +20,7 @@ __all__ = [
     "AGENTS",
     "EPISODE",
     "FOR_ANY_PROBLEM",
+    "LEARNING",
     "REFERENCES",
     "PartStore",
     "budget",

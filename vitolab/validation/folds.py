@@ -29,8 +29,8 @@ from vitolab.validation.parts import (
 )
 
 #: Agents of `leave_one_out` by how they learn: those of one row act after one learning.
-_LEARNING = (("vito", "vito-deterministic"), ("vito-hindsight",), ("vito-continuous",))
-AGENTS = tuple(name for together in _LEARNING for name in together)
+LEARNING = (("vito", "vito-deterministic"), ("vito-hindsight",), ("vito-continuous",))
+AGENTS = tuple(name for together in LEARNING for name in together)
 
 
 def leave_one_out(
@@ -92,7 +92,7 @@ def leave_one_out(
     unknown = [name for name in methods if name not in AGENTS]
     if unknown or not methods:
         raise ValueError(f"methods are {list(methods)}, expected some of {', '.join(AGENTS)}")
-    for together in _LEARNING:
+    for together in LEARNING:
         acting = tuple(name for name in together if name in methods)
         if not acting:
             continue
@@ -108,7 +108,7 @@ def leave_one_out(
             kind=(
                 "fold",
                 *given(max_runs),
-                *(() if acting == _LEARNING[0] else acting),
+                *(() if acting == LEARNING[0] else acting),
                 *(("replays", replays) if replays else ()),
                 *(() if n_steps == EPISODE else ("episode", n_steps)),
             ),
