@@ -67,10 +67,8 @@ def _circulation_training(setup: str, n_jobs: int) -> list[Patient]:
     return circulation.cohort().evaluation
 
 
-# The further setups take 100 states per parameter, as 6p does. The scouting patients hardly tell:
-# in 12p (fewest 2 n + 1 = 25; 4,000 samples per patient, five replays) 25, 300 and 1,200 states
-# solve 4, 4 and 5 of 16; none of 80,800 explored runs met its own patient, so that without replays
-# the agent learns of no success.
+# The further setups take 100 states per parameter, as 6p does; the scouting patients hardly tell
+# one number from another there.
 CIRCULATION = Model(
     name="circulation",
     n_states={"2p": 70, "3p": 150, "5p": 400, "6p": 600, "9p": 900, "12p": 1200},

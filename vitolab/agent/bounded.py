@@ -20,9 +20,8 @@ def bounded_step(
 ) -> FloatArray:
     """Minimise ‖c + J d‖² + damping ‖d − anchor‖² over lower ≤ d ≤ upper.
 
-    A primal-dual active set (Hintermüller, Ito & Kunisch 2002): some dozen times faster for the
-    few unknowns here than ``scipy.optimize.lsq_linear``, which takes over where the set does not
-    settle.
+    A primal-dual active set (Hintermüller, Ito & Kunisch 2002): few solves of small systems.
+    ``scipy.optimize.lsq_linear`` takes over where the set does not settle.
 
     Parameters
     ----------
