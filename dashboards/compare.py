@@ -148,10 +148,9 @@ def sweep_figure(groups: Groups, where: Mapping[str, int], size: str) -> Any:
     setups = _setups(groups)
     panels: list[Any] = []
     for setup in setups:
-        vito = pd.concat([r[(r["setup"] == setup) & (r["method"] == "vito")] for _, r in groups])
-        highest = float(vito.groupby([size, "repeat"])["n_runs"].mean().max())
         for measure, label in _MEASURES:
             items: list[Any] = []
+            highest = 0.0
             for group, rows in groups:
                 own = rows[(rows["setup"] == setup) & (rows["method"] == "vito")]
                 if own.empty:
@@ -160,6 +159,8 @@ def sweep_figure(groups: Groups, where: Mapping[str, int], size: str) -> Any:
                 means = over_repeats(
                     summarize(own, [size, "repeat"]).astype({size: float}), [size], measure
                 )
+                top = (means["mean"] + means["deviation"].fillna(0.0)).max()
+                highest = max(highest, float(top)) if pd.notna(top) else highest
                 items += series(
                     means,
                     size,
@@ -180,7 +181,7 @@ def sweep_figure(groups: Groups, where: Mapping[str, int], size: str) -> Any:
                         legend="right" if len(panels) == 1 else None,
                         logx=size == "n_samples",
                         padding=0.06,
-                        ylim=(-3.0, 103.0) if success else (0.0, 1.08 * highest),
+                        ylim=(-3.0, 103.0) if success else (0.0, 1.08 * highest or 1.0),
                     )
                 )
     return layout(panels, columns=2, gap=(0.3, 0.6))
@@ -229,7 +230,10 @@ def compared(groups: Groups, ids: Mapping[str, str]) -> Part:
 
 
 def _told(groups: Groups) -> str:
-    """Success of Vito in each run, over the setups that all of them have."""
+    """Success of Vito in each run.
+
+    In the setups that all runs with Vito have; where there is none, in all of each.
+    """
     acted = {label: largest(rows[rows["method"] == "vito"]) for label, rows in groups}
     setups = [set(rows["setup"]) for rows in acted.values() if len(rows)]
     shared = [s for s in _setups(groups) if all(s in own for own in setups)] if setups else []

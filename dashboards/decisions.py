@@ -110,16 +110,24 @@ def acted(state: int, why: Mapping[str, float], names: list[str]) -> str:
     names : list of str
         See `problems.action_names`.
     """
-    candidates, seen = int(why["candidates"]), int(why["seen"])
-    if candidates == len(names) and why["q"] == why["q_best"]:
-        return f"in state {state} all actions seem equally good, and one is drawn at random"
-    told = f"in state {state} it is {'worth' if seen else 'taken to be worth'} {why['q']:.2f}"
-    if why["q"] > why["q_best"] - 0.005:
+    candidates, seen, draws = int(why["candidates"]), int(why["seen"]), why["chance"] < 1.0
+    q, best = why["q"], why["q_best"]
+    if candidates == len(names) and q == best:
+        taken = "one is drawn at random" if draws else "the first is taken"
+        return f"in state {state} all actions seem equally good, and {taken}"
+    digits = 2 if q == best or f"{q:.2f}" != f"{best:.2f}" else 5
+    told = f"in state {state} it is {'worth' if seen else 'taken to be worth'} {q:.{digits}f}"
+    if q >= best:
         told += ", no action there is worth more"
     else:
-        told += f", the best action there is {names[int(why['best'])]}, worth {why['q_best']:.2f}"
-    share = f"one of {candidates} candidates, drawn in {100 * why['chance']:.0f} % of cases"
-    told += f"; it is {'the only candidate' if candidates == 1 else share}"
+        told += f", the best action there is {names[int(why['best'])]}, worth {best:.{digits}f}"
+    if candidates == 1:
+        told += "; it is the only candidate"
+    elif draws:
+        told += f"; it is one of {candidates} candidates, drawn in {100 * why['chance']:.0f} % of "
+        told += "cases"
+    else:
+        told += f"; of {candidates} candidates this agent always takes the best"
     often = f"seen {seen} time{'' if seen == 1 else 's'}" if seen else "never tried there"
     return signed(f"{told}; {often} in training")
 

@@ -86,6 +86,11 @@ def draw(
     return tuple(pictures)
 
 
+#: Points of a line or a cloud below which none is left out.
+FEW = 50
+_OF_POINTS = ("Line", "MultiLine", "Scatter", "Circle", "Segment")
+
+
 def _parts(model: Any, kind: type) -> list[Any]:
     """Axes, legends, grids or bars of a panel; Bokeh's own search goes through everything."""
     sides = (model.left, model.right, model.above, model.below, model.center)
@@ -140,12 +145,12 @@ def _label(item: LegendItem) -> str:
 
 
 def _sources(model: Any) -> list[Any]:
-    """Data of what is drawn of points and lines, each once; images are a raster anyway."""
+    """Data of points and lines, each once; of bars, areas and images none can be left out."""
     found = {}
     for renderer in model.renderers:
         source: Any = getattr(renderer, "data_source", None)
         glyph = type(getattr(renderer, "glyph", None)).__name__
-        if source is not None and source.data and not glyph.startswith("Image"):
+        if source is not None and source.data and glyph in _OF_POINTS:
             found[source.id] = source
     return list(found.values())
 
@@ -168,8 +173,8 @@ def _points(model: Any) -> int:
 
 
 def _some(n: int, step: int) -> Any:
-    """Positions of points that are kept: evenly, and the last."""
-    return np.unique(np.append(np.arange(0, n, step), n - 1)) if n else np.arange(0)
+    """Positions of points that are kept: evenly, and the last; of few all."""
+    return np.arange(n) if n <= FEW else np.unique(np.append(np.arange(0, n, step), n - 1))
 
 
 def _thinned(model: Any, step: int) -> str:

@@ -74,8 +74,12 @@ class Frame:
 
     def _turn(self, event: Any) -> None:
         """Go to the page of the navigation; the patient of a game is none of a stored run."""
-        left = {"model": "", "patient": ""} if self.selection.page == "teach" != event.new else {}
-        self.selection.param.update(page=event.new, **left)
+        game = {}
+        if self.selection.page == "teach" != event.new:
+            game = {"model": "", "patient": ""}
+        elif event.new == "teach" in self.views:
+            game = self.views["teach"].address
+        self.selection.param.update(page=event.new, **game)
 
     def _turned(self) -> None:
         """Another page is selected."""
@@ -207,8 +211,8 @@ def create_app(results: Path) -> Any:
     panel.Template
     """
     source = shared(results.absolute())
-    if not source.listed:  # else the page lists anew by itself, and none waits for a slow folder
-        source.refresh()
+    # at once where nobody lists; where another session waits for a slow folder, this one does not
+    source.refresh(older_than=2.0 * REFRESH)
     theme = "dark" if pn.state.cookies.get(COOKIE) == "dark" else "default"
     pn.config.theme = theme
     selection, worker = Selection(), Worker()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import panel as pn
 
 from . import safe
@@ -24,12 +27,21 @@ class Further:
         Whose patient is the function.
     source : Source
     worker : Worker
+    choose : callable
+        Takes what the user chose, as values of the selection.
     dark : bool
     """
 
-    def __init__(self, selection: Selection, source: Source, worker: Worker, dark: bool) -> None:
+    def __init__(
+        self,
+        selection: Selection,
+        source: Source,
+        worker: Worker,
+        choose: Callable[[dict[str, Any]], None],
+        dark: bool,
+    ) -> None:
         self.selection, self.source, self.worker = selection, source, worker
-        self._dark = dark
+        self._choose, self._dark = choose, dark
         self._busy = False
         self._known: Learned | None = None  # what is shown, or about to be
         self._patient = ""
@@ -51,7 +63,7 @@ class Further:
     def _chosen(self, function: str) -> None:
         """The user chose a function."""
         if not self._busy:
-            self.selection.patient = function
+            self._choose({"patient": function})
 
     def show(self, shown: Shown) -> None:
         """Show what belongs to the policy of a plane, unless that is shown."""

@@ -237,10 +237,12 @@ def _stability(stored: Stored, repeat: int) -> Part:
     sentence = (
         "Each patient was measured again and again with new errors: the standard deviation of the "
         "parameters over the solved fits, as a share of the domain. A method that seldom succeeds "
-        "has its spread of few patients; the last columns compare over what both solved."
+        "has its spread of few patients; the last columns compare it with "
     )
-    methods = list(stored.entry.info.parameters.get("methods") or [])
-    reference = str(methods[-1]) if methods else str(rows["method"].iloc[0])
+    asked = [str(m) for m in stored.entry.info.parameters.get("methods") or []]
+    reference = next((m for m in reversed(asked) if m in set(rows["method"])), None)
+    reference = reference or str(rows["method"].iloc[0])
+    sentence += f"{reference} over what both solved."
     table = uncertainty.stability_table(rows, problems, reference=reference)
     return Part(sentence, plots.stability_spread(rows, problems), (("All numbers", table),))
 

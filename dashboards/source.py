@@ -118,6 +118,8 @@ class Source:
                 return
             entries = tuple(self._entries())
             with self._lock:
+                # what was learned meanwhile
+                entries = tuple(self._with_facts(entry) for entry in entries)
                 if entries != self.entries:
                     self.entries = entries
                     self._by_id = {entry.id: entry for entry in entries if entry.id}
@@ -139,6 +141,13 @@ class Source:
             return f"{self.results}: {error.strerror}, expected a folder of results"
         return ""
 
+    def _with_facts(self, entry: Entry) -> Entry:
+        """The entry with its facts, if they are known of its files as they are."""
+        seen, facts = self._facts.get(entry.key, ((), None))
+        if entry.facts is not None or facts is None or seen != fingerprint(entry.info.path):
+            return entry
+        return replace(entry, facts=facts)
+
     def _entries(self) -> Iterable[Entry]:
         """Entry of each folder."""
         used = set()
@@ -150,10 +159,7 @@ class Source:
             name = name if _NAME.fullmatch(name) else ""
             used.add(folder)
             key = f"{study}/{folder}"
-            seen, facts = self._facts.get(key, ((), None))
-            if facts is not None and seen != fingerprint(info.path):
-                facts = None
-            yield Entry(name, key, info, _profile(info), facts)
+            yield self._with_facts(Entry(name, key, info, _profile(info)))
 
     def _followed(self, info: RunInfo) -> RunInfo:
         """What is shown of a run: a link that leads out, the outermost, in its place."""

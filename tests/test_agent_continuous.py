@@ -168,10 +168,13 @@ def test_the_number_of_threads_of_linear_algebra_changes_no_bit():
     """Its sums depend on it from some size on, which the walks of 48 patients reach."""
     problem = circulation.problem("12p")
     walks = walks_for(problem, circulation.cohort().first(48), 5, seed=0, episode=1)
-    agents = []
+    agents, fits = [], []
+    patient = circulation.cohort().first(48)[0]
     for n_threads in (1, 2):
         with threadpool_limits(n_threads):
             agents.append(ContinuousVito.learn(problem, walks))
+            fits.append(agents[-1].personalize(patient, max_runs=20))
+    assert_same(*fits)
     one, other = (agent.experience.to_arrays() for agent in agents)
     for name, array in one.items():
         assert np.array_equal(array, other[name]), name

@@ -608,6 +608,25 @@ def framed(root):
     return frame_module, made, working
 
 
+def test_a_game_is_in_the_address_of_its_page_alone(tmp_path):
+    """There and back is one step each."""
+    _, frame, working = framed(tmp_path)
+    frame.selection.param.update(page="teach", model="rosenbrock", patient="F002")
+    working.wait()
+    assert frame.views["teach"].game.n_runs == 1
+    changes = []
+    frame.selection.watch(lambda: changes.append(frame.selection.query()), "page", "model")
+    for page, query in (
+        ("patient", "page=patient"),
+        ("teach", "page=teach&patient=F002&model=rosenbrock"),
+    ):
+        frame.navigation.value = page
+        working.wait()
+        assert changes.pop() == query
+        assert changes == []
+    assert frame.views["teach"].game.n_runs == 1
+
+
 def test_a_store_that_does_not_answer_is_told_and_told_off(tmp_path, monkeypatch):
     frame_module, frame, _ = framed(tmp_path)
     assert frame.notice.object == ""

@@ -286,6 +286,23 @@ def test_a_patient_that_cannot_be_shown_keeps_no_other_from_being_chosen(tmp_pat
     assert view.message.object == ""
 
 
+def test_a_run_within_which_something_was_chosen_is_kept(tmp_path, store):
+    shutil.copytree(store, tmp_path / "results")
+    view, chosen, working = opened(tmp_path / "results")
+    run = view._stored.id
+    assert chosen.runs == []
+    view.player.value = 2
+    working.wait()
+    assert chosen.runs == [run]
+    first = next((tmp_path / "results" / "wbc-convergence").glob("2*"))
+    shutil.copytree(first, first.with_name("20991231T000000Z-later"))
+    view.source.refresh(older_than=0)
+    view.refresh()
+    working.wait()
+    assert view._stored.id == run
+    assert "Forward run 2 of" in view.count.object
+
+
 def test_a_run_that_comes_back_is_shown_again(tmp_path, store):
     shutil.copytree(store, tmp_path / "results")
     view, _, working = opened(tmp_path / "results")

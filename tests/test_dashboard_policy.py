@@ -224,6 +224,21 @@ def test_a_click_chooses_the_nearest_state(runs):
     assert len(view.plane.marks["ways"]["to_x"]) == min(len(reached), explain.MOST_SUCCESSORS)
 
 
+def test_a_state_chosen_in_the_newest_run_keeps_that_run(tmp_path):
+    run = made.grid(tmp_path)
+    found = listed(tmp_path)
+    view, _ = opened(policy_page.PolicyView, found)
+    assert view.selection.runs == []
+    view.state.value = 5
+    view.worker.wait(60)
+    assert view.selection.runs == [run]
+    made.grid(tmp_path)
+    found.refresh(older_than=0.0)
+    view.refresh()
+    view.worker.wait(60)
+    assert (view.shown.run, view.state.value) == (run, 5)
+
+
 def test_colours_and_axes_come_from_the_address(runs):
     found, ids = runs
     view, _ = opened(

@@ -181,6 +181,16 @@ def test_of_many_lines_points_are_left_out_in_each(one):
     assert f"{kept:,} of {total:,} points are drawn" in picture.note
 
 
+def test_beside_a_cloud_no_size_of_a_curve_and_no_bar_is_left_out():
+    cloud = hv.Points(np.random.default_rng(0).random((3 * figures.MOST_POINTS, 2)))
+    curve = hv.Curve([(10.0**k, k) for k in range(5)])
+    bars = hv.Rectangles([(k, 0.0, k + 0.5, 1.0) for k in range(60)])
+    (picture,) = figures.draw(cloud * curve * bars)
+    sizes = {max(map(len, r.data_source.data.values())) for r in figure_of(picture).renderers}
+    assert {5, 60} < sizes
+    assert "points are drawn" in picture.note
+
+
 def test_up_to_the_limit_all_points_are_drawn():
     (picture,) = figures.draw(hv.Points(np.random.default_rng(0).random((5_000, 2))))
     assert picture.note == ""
@@ -253,6 +263,26 @@ def test_without_a_choice_the_newest_run_is_shown_and_the_address_stays(runs):
     assert view.selection.runs == []
     assert "newest run" in view.legend.object
     assert plots_of(view.gallery)
+
+
+def test_a_part_chosen_in_the_newest_run_keeps_that_run(tmp_path):
+    """Though a newer one is complete, and though its first part fails."""
+    run = made.convergence(tmp_path)
+    found = listed(tmp_path)
+    view, _ = opened(results_page.ResultsView, found)
+    view.sections.value = "numbers"
+    view.worker.wait(60)
+    assert view.selection.runs == [run]
+    newer = made.grid(tmp_path)
+    found.refresh(older_than=0.0)
+    view.refresh()
+    view.worker.wait(60)
+    assert view._ids() == [run]
+    view.selection.param.update(runs=[], view="", repeat=None)
+    view.worker.wait(60)
+    assert view._ids() == [newer]
+    view.sections.value = "success"
+    assert view.selection.runs == [newer]
 
 
 def test_a_hidden_page_does_no_work_until_it_is_shown(runs):

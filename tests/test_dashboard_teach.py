@@ -277,6 +277,17 @@ def test_a_look_at_another_page_ends_no_game():
     assert view.game.patient.name == "C03"
 
 
+def test_an_address_that_asks_for_no_game_keeps_the_one_that_is_open():
+    """As Back may bring it."""
+    view, chosen, working = opened(model="rosenbrock", patient="F003")
+    view._act(0)
+    working.wait()
+    assert view.address == {"model": "rosenbrock", "patient": "F003"}
+    chosen.param.update(model="", patient="")
+    working.wait()
+    assert (view.game.n_runs, view.game.patient.name) == (2, "F003")
+
+
 def test_what_an_address_asks_in_vain_is_said():
     view, *_ = opened(model="heart", patient="C99")
     assert "Not on this page: model heart, patient C99" in words(view.lacks.object)

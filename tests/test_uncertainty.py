@@ -332,7 +332,7 @@ def test_spread_over_perturbed_measurements_is_that_of_the_inverse(linear_proble
     expected = np.sqrt(np.diag(np.linalg.inv(A) @ SIGMA @ np.linalg.inv(A).T)) / 10.0
     # root mean square over 6 x 60 solutions, whose relative error is 1 / sqrt(2 * 6 * 59)
     assert np.sqrt((spread**2).mean()).to_numpy() == pytest.approx(expected, rel=0.12)
-    table = stability_table(found, {"2p": problem})
+    table = stability_table(found, {"2p": problem}, reference="least-squares")
     assert table["success [%]"].tolist() == [100.0]
     assert table["spread of the solved, all parameters"][0] == pytest.approx(
         spread.median(axis=0).mean()
@@ -355,6 +355,8 @@ def test_spreads_are_compared_over_what_both_methods_solved(linear_problem):
     assert own["solved by both"] == 2
     assert own["spread there"] == pytest.approx(np.std([1.0, 1.5], ddof=1) / 10.0 / 2)
     assert own["spread of often there"] == own["spread there"]
+    with pytest.raises(ValueError, match="reference is 'never', expected one of often, seldom"):
+        stability_table(pd.DataFrame(rows), {"2p": linear_problem}, reference="never")
 
 
 def test_perturbed_patients_are_the_same_but_for_their_measurements(

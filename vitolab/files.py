@@ -60,11 +60,19 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     ValueError
         If the file is damaged, or another one.
     """
+    damaged = ValueError(f"{path.name} is damaged, expected arrays")
     try:
         with np.load(path, allow_pickle=False) as stored:
-            return {name: stored[name] for name in stored.files}
-    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, AttributeError):
-        raise ValueError(f"{path.name} is damaged, expected arrays") from None
+            arrays = {name: stored[name] for name in stored.files}
+    except OSError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError):
+        raise damaged from None
+    except (KeyError, AttributeError, TypeError, ValueError):  # a file of another kind
+        raise damaged from None
+    if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+        raise damaged
+    return arrays
 
 
 def write_table(path: Path, table: pd.DataFrame) -> None:

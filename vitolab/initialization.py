@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.cluster import KMeans
-from threadpoolctl import threadpool_limits
 
 from vitolab.density import Mixture, estimate
 from vitolab.kernels import mdp as kernels
 from vitolab.problem import BoolArray, FloatArray, IntArray, Problem
+from vitolab.threads import one_thread
 
 RADIUS = 180 / np.pi  # of a circle on which one degree of arc has length one
 
@@ -289,7 +289,7 @@ def _fit(points: FloatArray, n_clusters: int) -> FloatArray:
     _, first = np.unique(points, axis=0, return_index=True)
     initial = points[np.sort(first)[:n_clusters]]
     means = KMeans(len(initial), init=initial, n_init=1)
-    with threadpool_limits(1):
+    with one_thread():
         means.fit(points)
     centroids: FloatArray = means.cluster_centers_
     return centroids

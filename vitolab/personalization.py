@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
-from threadpoolctl import threadpool_limits
 
 from vitolab.agent import ContinuousVito, Vito, n_states_at_most
 from vitolab.claims import RunFailed
@@ -26,6 +25,7 @@ from vitolab.problem import Patient, Problem
 from vitolab.store import OpenRun, Run, open_run
 from vitolab.tables import fit_row, joined_traces, patient_table, trace_columns
 from vitolab.tables import table as personalization_table
+from vitolab.threads import one_thread
 from vitolab.trajectories import Personalizer, StopReason, Trajectories
 from vitolab.validation import (
     AGENTS,
@@ -422,7 +422,7 @@ def _each(
     """Do the work for each item and tell how far it is."""
     run.progress(stage, 0, len(items))
     # k-means sums in another order with another number of threads of its own
-    with threadpool_limits(1):
+    with one_thread():
         finished = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator_unordered")(
             delayed(work)(item) for item in items
         )

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from threadpoolctl import threadpool_limits
 
 from vitolab.kernels import mdp as kernels
 from vitolab.problem import FloatArray, IntArray
+from vitolab.threads import one_thread
 
 # More iterations lower the mean squared distance to the centroid by less than 0.3 % (600 states,
 # 50,000 points in six dimensions).
@@ -120,7 +120,7 @@ class StateSpace:
             n_init=1,
             max_iter=MAX_ITERATIONS,
         )
-        with threadpool_limits(1):
+        with one_thread():
             means.fit(scaled(points, tolerance, squared), sample_weight=weight)
         populated = np.bincount(means.labels_, minlength=n_states) > 0
         unit = tolerance if squared else np.sqrt(tolerance)

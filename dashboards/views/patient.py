@@ -245,7 +245,8 @@ class PatientView:
         self._fill(self.fit, words, chosen.key)
         if film is None:  # another can be chosen
             self.content.visible = False
-            self.message.object = safe.note_html("error", chosen.why_not)
+            replaced = "".join(safe.note_html("info", note) for note in self._replaced(chosen))
+            self.message.object = replaced + safe.note_html("error", chosen.why_not)
             return
         if (chosen.run, chosen.setup) != self._built:
             self._built = (chosen.run, chosen.setup)

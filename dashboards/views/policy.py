@@ -74,7 +74,7 @@ class PolicyView:
         self.state_note = safe.html("", css=["state"])
         self.state_plot = gallery()
         self.state_tables = tables_pane()
-        self.further = Further(selection, source, worker, self.dark)
+        self.further = Further(selection, source, worker, self._changed, self.dark)
         self.saver = Saver(worker, ("csv", "png", "svg"), self._file, "save-policy")
         self.content = pn.Column(sizing_mode="stretch_width", margin=0, visible=False)
         self._bind()

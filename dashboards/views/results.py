@@ -151,8 +151,9 @@ class ResultsView:
         )
 
     def _ids(self) -> list[str]:
-        """The runs that are shown."""
-        return [entry.id for entry in self.choice.entries()[0] if entry.readable]
+        """The runs that the page shows or is about to; not the newest, if that came since."""
+        found = [self.source.entry(run) for run in self._shown]
+        return [entry.id for entry in found if entry is not None and entry.readable]
 
     def _offer_others(self) -> None:
         """Offer runs to compare with, those of the same study first."""
@@ -185,7 +186,7 @@ class ResultsView:
         """The user chose another part or repeat."""
         if not self._busy:
             repeat = self.repeat.value or None
-            pinned = self.choice.pinned(self._drawn[0][0] if self._drawn[0] else "")
+            pinned = self.choice.pinned(next(iter(self._ids()), ""))
             view = self.sections.value or ""
             self.selection.param.update(view=view, repeat=repeat, **pinned)
 

@@ -110,9 +110,15 @@ class TeachView:
         if self.game is not None and self.selection.model in ("", self.model.value):
             self._stale = False  # the game goes on: its patient is not that of another page
             self.lacks.object = ""
-            self.selection.param.update(model=self.model.value, patient=self.patient.value)
         else:
             self._follow()
+
+    @property
+    def address(self) -> dict[str, str]:
+        """What an address holds of the game; nothing before there is one."""
+        if self.game is None:
+            return {}
+        return {"model": self.model.value, "patient": self.patient.value}
 
     def _pick(self, **values: Any) -> None:
         """The user chose a model or a patient."""
@@ -126,8 +132,9 @@ class TeachView:
     def _follow(self) -> None:
         """Open the model and the patient of the selection, or the first."""
         self._stale = self.selection.page != "teach"
-        if self._stale:
-            return
+        asks = self.selection.model or self.selection.patient
+        if self._stale or (self.game is not None and not asks):
+            return  # who asks for no game keeps the one that is open
         name = self.selection.model if self.selection.model in lessons.LESSONS else lessons.FIRST
         self.worker.submit(
             lessons.patients_of, name, done=partial(self._offer, name), failed=self._failed,

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from vitolab.agent.bounded import bounded_step
 from vitolab.agent.deviation import Deviation
@@ -23,6 +22,7 @@ from vitolab.agent.folder import read_agent, write_agent
 from vitolab.agent.scale import Scale
 from vitolab.files import stream
 from vitolab.problem import FloatArray, Patient, Problem
+from vitolab.threads import one_thread
 from vitolab.trajectories import Event, Fit, StopReason, Trace, Trajectories, check_budget
 
 FILE = "continuous.json"
@@ -76,7 +76,7 @@ class ContinuousVito:
         ValueError
             If no run among the walks succeeded.
         """
-        with threadpool_limits(1):  # as elsewhere: sums depend on the number of threads
+        with one_thread():  # as elsewhere: sums depend on the number of threads
             return cls(problem, Experience.learn(problem, walks))
 
     def personalize(self, patient: Patient, *, max_runs: int = 100, seed: int = 0) -> Fit:
@@ -101,7 +101,7 @@ class ContinuousVito:
             If no run is allowed or a measurement is missing.
         """
         rng = stream("continuous", self.problem.name, seed, patient.name)
-        with threadpool_limits(1):
+        with one_thread():
             return _Course(self, patient, max_runs, rng).fit(None)
 
     def personalize_from(
@@ -128,7 +128,7 @@ class ContinuousVito:
             If no run is allowed or a measurement is missing.
         """
         fits = []
-        with threadpool_limits(1):
+        with one_thread():
             for i, start in enumerate(starts):
                 rng = stream("continuous", self.problem.name, seed, patient.name, i)
                 fits.append(_Course(self, patient, max_runs, rng).fit(start))

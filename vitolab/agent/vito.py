@@ -282,14 +282,13 @@ class Vito:
         s, a = state[rows - 1], action[rows]
         policy, best = self.policy, self.policy.greedy[s]
         chance = policy.probabilities[s]
-        if self.deterministic:
-            chance = np.eye(chance.shape[1])[best]
+        drawn = chance[np.arange(len(rows)), a]
         reasons[rows] = np.column_stack(
             [
                 policy.q[s, a],
                 policy.q[s, best],
                 best,
-                chance[np.arange(len(rows)), a],
+                np.ones_like(drawn) if self.deterministic else drawn,
                 np.count_nonzero(chance, axis=1),
                 visits[s, a],
             ]

@@ -78,7 +78,7 @@ def stability_table(
     personalizations: pd.DataFrame,
     problems: Mapping[str, Problem],
     *,
-    reference: str = "least-squares-multistart",
+    reference: str,
 ) -> pd.DataFrame:
     """Standard deviation of each parameter over perturbed measurements as a share of Ω.
 
@@ -100,7 +100,15 @@ def stability_table(
     Returns
     -------
     DataFrame
+
+    Raises
+    ------
+    ValueError
+        If the reference is none of the methods.
     """
+    known = sorted(map(str, personalizations["method"].unique()))
+    if reference not in known:
+        raise ValueError(f"reference is {reference!r}, expected one of {', '.join(known)}")
     rows = []
     key = ["setup", "patient", "repeat"]
     by_reference = personalizations[personalizations["method"] == reference]

@@ -10,12 +10,12 @@ from typing import Any, Literal, Protocol
 
 import pandas as pd
 from joblib import Parallel, delayed
-from threadpoolctl import threadpool_limits
 
 from vitolab.agent import n_states_at_most
 from vitolab.exploration import explore
 from vitolab.files import digest
 from vitolab.problem import Patient, Problem
+from vitolab.threads import one_thread
 from vitolab.trajectories import Trajectories
 
 EPISODE = 100
@@ -127,14 +127,12 @@ def work_through(
         fold = partial(fold, walks())
 
     def compute(key: str) -> tuple[str, Part]:
-        with threadpool_limits(1):  # in a process of its own, too
+        with one_thread():  # k-means and linear algebra; in a process of its own, too
             return key, fold(*work[key])
 
     done = len(work) - len(missing)
     run.progress(stage, done, len(work))
-    # sums of k-means and of linear algebra depend on the number of threads; threads of this
-    # process share the limit, which must not be lifted by the first that ends
-    with threadpool_limits(1):
+    with one_thread():  # of all threads together, see there
         for key, (personalizations, traces) in Parallel(
             n_jobs=n_jobs, prefer=prefer, return_as="generator_unordered"
         )(delayed(compute)(key) for key in missing):

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from vitolab.files import digest
 from vitolab.models.electrophysiology.anatomy import Anatomy
@@ -34,6 +33,7 @@ from vitolab.models.electrophysiology.mesh import generate
 from vitolab.models.electrophysiology.shapes import PRESETS
 from vitolab.models.electrophysiology.torso import superellipsoid
 from vitolab.problem import FloatArray, Patient
+from vitolab.threads import one_thread
 
 __all__ = ["LEAD_FIELDS", "NUMBERS", "SHAPE", "Heart", "heart", "in_torso", "prepare", "prepared"]
 
@@ -195,7 +195,7 @@ def _built(
 ) -> dict[str, NDArray[Any]]:
     """Build with one BLAS thread, as sums differ between numbers of threads; name the patient."""
     try:
-        with _BUILDING, threadpool_limits(1):
+        with _BUILDING, one_thread():
             return build()
     except (ValueError, ModuleNotFoundError) as error:
         raise ValueError(f"patient {description.patient!r}: {error}") from error
