@@ -19,7 +19,7 @@ from vitolab.plots.style import (
     series,
     style,
 )
-from vitolab.plots.summary import order_of, over_repeats, summarize
+from vitolab.plots.summary import order_of, over_repeats, setups_of, summarize
 
 from . import safe
 from .part import Part
@@ -74,7 +74,7 @@ def methods_table(groups: Groups, what: str = "setup") -> pd.DataFrame:
 def _setups(groups: Groups) -> list[str]:
     """Setups of some runs, those that most of them share first."""
     names = [setup for _, rows in groups for setup in rows["setup"].unique().tolist()]
-    return sorted(order_of(names), key=lambda setup: -names.count(setup))
+    return sorted(setups_of(names), key=lambda setup: -names.count(setup))
 
 
 def _methods(rows: pd.DataFrame) -> list[str]:

@@ -26,6 +26,8 @@ MOST_POINTS = 20_000
 _INK = {False: ("#1f2328", "#57606a", "#ffffff", "#d5dae0"), True: ("#e8eaed", "#a5adb5")}
 _INK[True] += ("#15181c", "#3a4148")
 _BLACK = {"#000000", "#222222", "#333333", "black"}
+#: Colours too dark to be seen on the dark page, and what stands for them there.
+_LIGHTER = {"#00523c": "#8fd6c0", "#6b5b00": "#c9b458", "#8c510a": "#c98a4b", "#882255": "#c96f9b"}
 _COLORS = ("line_color", "fill_color", "text_color", "hatch_color")
 #: Sizes that a logarithmic axis names by themselves.
 MOST_TICKS = 8
@@ -65,6 +67,8 @@ def draw(
     points = sum(_points(model) for model in models)
     step = -(-points // MOST_POINTS)
     shared = _shared(models)
+    if dark:
+        shared = tuple((label, _seen_in_the_dark(color)) for label, color in shared)
     # a title stands above a column of panels; on a page that is narrower it stands above each
     titles = [model.title.text for model in models]
     columns = figure._max_cols if isinstance(figure, hv.Layout) else 1
@@ -273,6 +277,12 @@ def _named_once(items: Sequence[LegendItem]) -> list[LegendItem]:
     return list(known.values())
 
 
+def _seen_in_the_dark(color: str) -> str:
+    """The colour, or what stands for it on the dark page."""
+    ink = _INK[True][0]
+    return ink if color.lower() in _BLACK else _LIGHTER.get(color.lower(), color)
+
+
 def _color(model: Any, dark: bool) -> None:
     """Give a panel the colours of the page."""
     ink, faint, paper, line = _INK[dark]
@@ -299,5 +309,5 @@ def _color(model: Any, dark: bool) -> None:
         for glyph in (*glyphs, renderer):
             for name in _COLORS:
                 value = getattr(glyph, name, None)
-                if isinstance(value, str) and value.lower() in _BLACK:
-                    setattr(glyph, name, ink)
+                if isinstance(value, str):
+                    setattr(glyph, name, _seen_in_the_dark(value))

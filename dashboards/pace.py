@@ -39,10 +39,15 @@ class Pace(JSComponent):
         return part.el.isConnected && (!part.model.esm || part.container.childElementCount > 0)
           && children.length === (part.child_models ?? []).length && children.every(whole)
       }
-      // what BokehJS leaves without a name for who cannot see it
-      const name = (part) => {
+      // what BokehJS leaves out: names for who cannot see, and the new end of a player's range
+      const complete = (part) => {
         const inside = part.shadow_el
         if (inside) {
+          for (const range of inside.querySelectorAll('input[type=range]'))
+            if (part.model.end !== undefined && range.max !== String(part.model.end)) {
+              range.max = part.model.end
+              range.value = part.model.value
+            }
           // said by a widget of ours that has no room for it, else its visible label
           const said = (part.model.tags ?? []).find((tag) => typeof tag === 'string')
           const title = said ?? part.model.title ?? part.model.label ?? ''
@@ -58,14 +63,14 @@ class Pace(JSComponent):
           for (const range of inside.querySelectorAll('input[type=range]:not([aria-label])'))
             if (title) range.setAttribute('aria-label', title)
         }
-        for (const child of part.child_views ?? []) name(child)
+        for (const child of part.child_views ?? []) complete(child)
       }
       let waiting = 0
       const look = () => {
         const own = Bokeh.index.roots.filter((root) => root.model.document === view.model.document)
         waiting = 0
         if (own.every(whole)) {
-          own.forEach(name)
+          own.forEach(complete)
           model.drawn = model.asked
         } else waiting = setTimeout(look, 20)
       }

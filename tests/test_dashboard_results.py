@@ -146,6 +146,24 @@ def test_figures_follow_the_page_into_the_dark(runs):
         assert "#222222" not in colors
 
 
+def test_a_shared_legend_has_the_colours_of_its_figure_in_the_dark():
+    panels = [
+        hv.Overlay(
+            [
+                hv.Curve([(0, 1), (1, 2)], label=label).opts(color=color, backend="bokeh")
+                for label, color in (("agent", "#000000"), ("reference", "#00523C"))
+            ]
+        ).opts(legend_limit=100, backend="bokeh")
+        for _ in range(2)
+    ]
+    for dark in (False, True):
+        pictures = figures.draw(hv.Layout(panels), dark)
+        key = dict(pictures[0].key)
+        drawn = {r.glyph.line_color for r in figure_of(pictures[0]).renderers}
+        assert set(key.values()) == {getattr(c, "value", c) for c in drawn}
+        assert ("#000000" in key.values()) is not dark
+
+
 def test_figures_take_the_width_of_the_page_and_leave_the_wheel_to_it(curves):
     for figure in map(figure_of, curves.pictures):
         assert figure.sizing_mode == "stretch_width"

@@ -86,6 +86,16 @@ def test_a_link_opens_the_same_run_and_the_film_goes_on(url, quick_store, new_pa
     other = asked(page)["patient"][0]
     page.get_by_text(f"{other} by nelder-mead").wait_for()
     page.get_by_text(re.compile("Forward run 1 of")).wait_for()
+    n = page.get_by_text(re.compile(r"Forward run 1 of \d+")).inner_text().split()[-1]
+    page.wait_for_function(
+        """n => {
+          const find = (node) => [...node.children].some((child) =>
+            (child.type === 'range' && child.max === n && child.value === '1')
+            || find(child) || (child.shadowRoot && find(child.shadowRoot)))
+          return find(document.body)
+        }""",
+        arg=n,
+    )
     page.go_back()
     wait_address(page, f"patient={name}")
     page.get_by_text(f"{name} by nelder-mead").wait_for()
