@@ -50,14 +50,7 @@ class Screen:
             _columns(problem), single=True, size=15, caption="All forward runs, to choose one"
         )
         self.table.param.watch(self._listed, "chosen")
-        self.panel = pn.Column(
-            self.told,
-            safe.html("<h3>The selected run</h3>"),
-            row(self.bars.pane, self.misfits.pane),
-            self.run_tables,
-            safe.html("<h3>Model against measurements, at the selected run</h3>"),
-            self.note,
-            *([self.picture.pane] if self.picture else []),
+        self.runs = pn.Column(
             safe.html("<h3>Parameters and states</h3>"),
             row(*(history.pane for history in self.parameters), self.state.pane),
             self.states,
@@ -66,11 +59,25 @@ class Screen:
             sizing_mode="stretch_width",
             margin=0,
         )
+        self.panel = pn.Column(
+            self.told,
+            safe.html("<h3>The selected run</h3>"),
+            row(self.bars.pane, self.misfits.pane),
+            self.run_tables,
+            safe.html("<h3>Model against measurements, at the selected run</h3>"),
+            self.note,
+            *([self.picture.pane] if self.picture else []),
+            self.runs,
+            sizing_mode="stretch_width",
+            margin=0,
+        )
 
     @in_one_message
     def show(self, film: Film) -> None:
         """Show another personalisation; `at` says at which run."""
         self._film = film
+        # a result without its runs is no walk of one run
+        self.runs.visible = self.misfits.pane.visible = film.traced
         self.misfits.show(film.c, film.restarts)
         for k, history in enumerate(self.parameters):
             history.show(film.x[:, [k]], film.restarts)
@@ -117,7 +124,8 @@ class Screen:
         self.bars.show(film.c[k])
         self.told.object = film.told_html(k, AROUND)
         tables = _numbers(film.problem, film.x[k], film.y[k], film.z, film.c[k])
-        captions = (f"Parameters of run {k + 1}", f"Outputs of run {k + 1}")
+        which = f"run {k + 1}" if film.traced else "the result"
+        captions = (f"Parameters of {which}", f"Outputs of {which}")
         self.run_tables.object = '<div class="row">{}{}</div>'.format(
             *(safe.table_html(t, caption=c) for t, c in zip(tables, captions, strict=True))
         )

@@ -172,6 +172,16 @@ def test_a_fit_without_stored_runs_shows_its_result(store, fitted):
     patient, _, fit = fitted[2]
     view, *_ = opened(store, patient=patient.name, method="nelder-mead", start=1)
     assert "not stored" in words(view.outcome.object)
+    assert "Parameters of the result" in words(view.screen.run_tables.object)
+    assert not view.screen.runs.visible  # a result is no walk of one run
+    assert not view.screen.misfits.pane.visible
+    view._set(start=0)
+    view.worker.wait()
+    assert "Parameters of run 1" in words(view.screen.run_tables.object)
+    assert view.screen.runs.visible
+    assert view.screen.misfits.pane.visible
+    view._set(start=1)
+    view.worker.wait()
     assert not view.player.visible
     assert len(view.screen.misfits.source.data["run"]) == 1
     assert f"{fit.x[0]:.5g} mL" in words(view.screen.run_tables.object)
