@@ -171,6 +171,12 @@ def test_the_agent_with_continuous_actions_leaves_patients_out_too(run, linear_p
     pd.testing.assert_frame_equal(own, alone.head(2), check_dtype=False)
 
 
+def test_a_cascade_of_another_model_is_refused_before_anything_runs(run, linear_patients, tmp_path):
+    with pytest.raises(ValueError, match="method is 'bobyqa-cascade', expected one of vito,"):
+        run(linear_patients[:1], linear_patients, methods=("bobyqa-cascade",))
+    assert not (tmp_path / "results").exists()
+
+
 def test_every_agent_can_be_asked_for_and_feels_no_other(
     run, linear_patients, monkeypatch, tmp_path
 ):

@@ -474,6 +474,8 @@ def test_too_small_counts_are_refused_before_anything_runs(
         ("wbc-12p", {"setups": ["9p"]}, "n_samples holds nothing for '9p', expected a size"),
         ("stability", {"n_perturbations": 1}, "n_perturbations holds 1, expected at least 2"),
         ("stability", {"deviation_share": -1.0}, "deviation_share holds -1, expected above 0"),
+        ("stability", {"setups": ["2p", "2p"]}, r"setups is \['2p', '2p'\], expected each once"),
+        ("uncertainty", {"n_walkers": 3}, "n_walkers holds 3, expected at least 4"),
         ("hindsight", {"mode": "fast"}, "mode holds 'fast', expected one of table, exact"),
         ("ep-scouting", {"lead_fields": ["exact"]}, "lead_fields holds 'exact', expected one of"),
         ("ep-personalization", {"n_patients": 1}, "n_patients holds 1, expected at least 2"),

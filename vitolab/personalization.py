@@ -30,6 +30,7 @@ from vitolab.trajectories import Personalizer, StopReason, Trajectories
 from vitolab.validation import (
     AGENTS,
     EPISODE,
+    FOR_ANY_PROBLEM,
     LEARNING,
     REFERENCES,
     budget,
@@ -122,7 +123,9 @@ def personalize_file(
         raise InputError(
             f"{table.path}: every patient has an empty cell, expected one without at least"
         )
-    known = (*AGENTS, *REFERENCES)
+    # the stages of a cascade are those of electrophysiology
+    staged = problem.name.startswith("electrophysiology")
+    known = (*AGENTS, *(REFERENCES if staged else FOR_ANY_PROBLEM))
     for method in methods:
         if method not in known:
             raise ValueError(f"method is {method!r}, expected one of {', '.join(known)}")

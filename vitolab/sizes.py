@@ -75,7 +75,10 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "signs": ("signed", "absolute"),
 }
 #: Smallest values of counts of these names; of all others 1.
-LEAST = {"n_patients": 2, "n_ep_patients": 2, "n_functions": 2, "n_perturbations": 2, "n_steps": 2}
+LEAST = {
+    **dict.fromkeys(("n_patients", "n_ep_patients", "n_functions", "n_perturbations"), 2),
+    **{"n_steps": 2, "n_walkers": 4},  # of a sampler
+}
 
 #: What the sizes of the comparison of agents share.
 _AGENTS: Mapping[str, Any] = {

@@ -176,6 +176,8 @@ def _check_choices(study: Study, parameters: Mapping[str, Any]) -> None:
     """Refuse what is none of the choices, and sizes that lack what was chosen."""
     for name in CHOICES.keys() & parameters.keys():
         value = parameters[name]
+        if isinstance(value, list) and len(set(value)) < len(value):
+            raise ValueError(f"{study.name}: {name} is {value}, expected each once")
         for item in value if isinstance(value, list) else [value]:
             if item not in CHOICES[name]:
                 raise ValueError(
