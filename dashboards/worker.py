@@ -13,8 +13,6 @@ from typing import Any, Literal
 
 Done = Callable[[Any], None]
 Failed = Callable[[str], None]
-
-
 #: Which threads do a piece of work; nothing waits for the work of another pool.
 Pool = Literal["short", "long", "listing"]
 

@@ -297,13 +297,13 @@ def save(figure: Any, path: str | Path, *, dpi: int = 144) -> Path:
     ValueError
         If the file is to be of another kind.
     """
+    from matplotlib.text import Text
+    from matplotlib.ticker import FixedFormatter
+
     path = Path(path)
     if path.suffix not in (".png", ".svg"):
         raise ValueError(f"{path}: expected a name that ends in .png or .svg")
     path.parent.mkdir(parents=True, exist_ok=True)
-    from matplotlib.text import Text
-    from matplotlib.ticker import FixedFormatter
-
     drawn = hv.render(figure, backend="matplotlib", dpi=dpi)
     for text in drawn.findobj(Text):
         text.set_parse_math(False)  # names are free text, and "$" has no meaning in them
