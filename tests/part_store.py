@@ -10,12 +10,16 @@ class Parts:
 
     def __init__(self) -> None:
         self.parts: dict[str, tuple[pd.DataFrame, pd.DataFrame | None]] = {}
+        self.failures: dict[str, pd.DataFrame] = {}
 
     def has_part(self, key: str) -> bool:
         return key in self.parts
 
     def write_part(self, key, personalizations, traces=None) -> None:
         self.parts[key] = personalizations, traces
+
+    def write_failures(self, key, failures) -> None:
+        self.failures[key] = failures
 
     def progress(self, stage: str, done: int, total: int) -> None:
         pass

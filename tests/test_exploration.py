@@ -115,7 +115,7 @@ def test_a_simulator_that_answers_in_another_shape_is_named(
     linear_problem, linear_patients, answer
 ):
     problem = replace(linear_problem, simulate=answer)
-    with pytest.raises(ValueError, match=r"'linear': simulate gave shape .* expected \(10, 2\)"):
+    with pytest.raises(ValueError, match=r"'linear': all .* wrong shape: .* expected \(1, 2\)"):
         explore(problem, linear_patients)
 
 

@@ -10,9 +10,14 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from vitolab.failures import all_failed, collected, from_json, to_json
 from vitolab.files import ArrayCache, digest, source_version, stream
 from vitolab.problem import Patient, Problem
 from vitolab.trajectories import Trajectories
+
+HOPELESS = 50  # failed runs of a patient, without one that answers, after which others decide
+_FAILURES = "failures"  # name of their record among the arrays of stored walks
+_SOURCES = ("exploration.py", "problem.py", "failures.py", "files.py")
 
 
 def explore(
@@ -52,8 +57,8 @@ def explore(
     Raises
     ------
     ValueError
-        If there is no patient, two share a name, a size is below one, or ``simulate`` answers
-        in another shape than it should.
+        If there is no patient, two share a name, a size is below one, or no run answers: after
+        `HOPELESS` runs of each patient, with the first cause.
     """
     if not patients:
         raise ValueError("explore: patients is empty, expected at least one")
@@ -65,10 +70,7 @@ def explore(
             f"explore: {n_episodes} episodes of {n_steps} steps, expected at least one of each"
         )
     z = np.array([problem.measured(patient) for patient in patients])
-    work = delayed(_stored_walks)
-    walks = Parallel(n_jobs=n_jobs, prefer="threads")(
-        work(problem, patient, n_episodes, n_steps, seed, cache) for patient in patients
-    )
+    walks = _of_all(problem, patients, n_episodes, n_steps, seed, n_jobs, cache)
     n = len(patients) * n_episodes
     return Trajectories(
         patients=names,
@@ -79,7 +81,40 @@ def explore(
         action=np.concatenate([walk["action"] for walk in walks]),
         length=np.full(n, n_steps),
         features=np.array([problem.featured(patient) for patient in patients]),
+        failures=tuple(f for walk in walks for f in from_json(str(walk[_FAILURES]))),
     )
+
+
+def _of_all(
+    problem: Problem,
+    patients: Sequence[Patient],
+    n_episodes: int,
+    n_steps: int,
+    seed: int,
+    n_jobs: int,
+    cache: Path | None,
+) -> list[dict[str, NDArray[Any]]]:
+    """Walks of each patient; those without an answer are gone through only if others have some."""
+
+    def found(patients: Sequence[Patient], patience: bool) -> list[dict[str, NDArray[Any]]]:
+        work = delayed(_stored_walks)
+        walks: list[dict[str, NDArray[Any]]] = Parallel(n_jobs=n_jobs, prefer="threads")(
+            work(problem, patient, n_episodes, n_steps, seed, cache, patience)
+            for patient in patients
+        )
+        return walks
+
+    walks = found(patients, patience=False)
+    if not any(np.isfinite(walk["y"]).all(axis=-1).any() for walk in walks):
+        failures = [f for walk in walks for f in from_json(str(walk[_FAILURES]))]
+        raise all_failed(
+            f"problem {problem.name!r}", failures, [p.name for p in problem.parameters]
+        )
+    given_up = [i for i, walk in enumerate(walks) if walk["y"].shape[1] <= n_steps]
+    again = found([patients[i] for i in given_up], patience=True)
+    for i, walk in zip(given_up, again, strict=True):
+        walks[i] = walk
+    return walks
 
 
 def _stored_walks(
@@ -89,14 +124,15 @@ def _stored_walks(
     n_steps: int,
     seed: int,
     cache: Path | None,
+    patience: bool,
 ) -> dict[str, NDArray[Any]]:
     """Walks of one patient: those in the cache, and the further ones that are asked for."""
     if cache is None:
-        return _walks(problem, patient, range(n_episodes), n_steps, seed)
+        return _walks(problem, patient, range(n_episodes), n_steps, seed, patience)
     store = ArrayCache(cache / "walks")
     folder = Path(__file__).parent
     problem_key = digest(
-        source_version(*(folder / name for name in ("exploration.py", "problem.py", "files.py"))),
+        source_version(*(folder / name for name in _SOURCES)),
         problem.name,
         problem.version,
         problem.lower,
@@ -111,19 +147,33 @@ def _stored_walks(
     known = store.load(problem_key, patient_key)
     n_known = 0 if known is None else len(known["x"])
     if n_known < n_episodes:
-        walks = _walks(problem, patient, range(n_known, n_episodes), n_steps, seed)
+        episodes = range(n_known, n_episodes)
+        walks = _walks(problem, patient, episodes, n_steps, seed, patience or n_known > 0)
+        if walks["y"].shape[1] <= n_steps:
+            return walks  # given up, and not worth keeping
         if known is not None:
-            walks = {name: np.concatenate([known[name], walks[name]]) for name in walks}
+            walks = {name: _continued(name, known[name], walks[name]) for name in walks}
         store.store(problem_key, patient_key, walks)
         known = walks
     assert known is not None
-    return {name: values[:n_episodes] for name, values in known.items()}
+    return {n: values if n == _FAILURES else values[:n_episodes] for n, values in known.items()}
+
+
+def _continued(name: str, known: NDArray[Any], more: NDArray[Any]) -> NDArray[Any]:
+    """What is known and what came after it; failures as one list."""
+    if name == _FAILURES:
+        return np.array(to_json([*from_json(str(known)), *from_json(str(more))]))
+    return np.concatenate([known, more])
 
 
 def _walks(
-    problem: Problem, patient: Patient, episodes: range, n_steps: int, seed: int
+    problem: Problem, patient: Patient, episodes: range, n_steps: int, seed: int, patience: bool
 ) -> dict[str, NDArray[Any]]:
-    """Explore some episodes of one patient in lock-step."""
+    """Explore some episodes of one patient in lock-step.
+
+    Without patience they end early, with fewer points, once `HOPELESS` runs have failed and none
+    has answered.
+    """
     streams = [stream("explore", problem.name, seed, patient.name, e) for e in episodes]
     n = len(streams)
     start = np.concatenate([problem.draw(rng) for rng in streams])
@@ -132,20 +182,20 @@ def _walks(
     x = np.empty((n, n_steps + 1, problem.n_parameters))
     y = np.empty((n, n_steps + 1, problem.n_objectives))
     x[:, 0] = start
-    first = np.asarray(problem.simulate(start.copy(), patient))
-    if first.shape != y[:, 0].shape:
-        raise ValueError(
-            f"problem {problem.name!r}: simulate gave shape {first.shape} for {n} parameter "
-            f"vectors of patient {patient.name!r}, expected ({n}, {problem.n_objectives})"
-        )
-    y[:, 0] = first
-    for t in range(n_steps):
-        count = problem.move(start, count, action[:, t])
-        for i in np.flatnonzero(~np.isfinite(y[:, t]).all(axis=1)):
-            action[i, t] = -1
-            start[i] = problem.draw(streams[i])[0]
-            count[i] = 0
-        x[:, t + 1] = problem.at(start, count)
-        # a copy: what a simulator does to its argument stays its own affair
-        y[:, t + 1] = problem.simulate(x[:, t + 1].copy(), patient)
-    return {"x": x, "y": y, "action": action}
+    made = n_steps + 1
+    with collected() as record:
+        y[:, 0] = problem.run(start, patient)
+        for t in range(n_steps):
+            hopeless = not patience and n * (t + 1) >= HOPELESS
+            if hopeless and not np.isfinite(y[:, : t + 1]).all(axis=-1).any():
+                made = t + 1
+                break
+            count = problem.move(start, count, action[:, t])
+            for i in np.flatnonzero(~np.isfinite(y[:, t]).all(axis=1)):
+                action[i, t] = -1
+                start[i] = problem.draw(streams[i])[0]
+                count[i] = 0
+            x[:, t + 1] = problem.at(start, count)
+            y[:, t + 1] = problem.run(x[:, t + 1], patient)
+    walks = {"x": x[:, :made], "y": y[:, :made], "action": action[:, : made - 1]}
+    return walks | {_FAILURES: np.array(to_json(record.failures))}

@@ -19,11 +19,12 @@ from joblib import Parallel, delayed
 
 from vitolab.agent import ContinuousVito, Vito, n_states_at_most
 from vitolab.claims import RunFailed
+from vitolab.failures import collected
 from vitolab.files import atomic, digest
 from vitolab.patients import InputError, PatientTable, headed
 from vitolab.problem import Patient, Problem
 from vitolab.store import OpenRun, Run, open_run
-from vitolab.tables import fit_row, joined_traces, patient_table, trace_columns
+from vitolab.tables import failure_table, fit_row, joined_traces, patient_table, trace_columns
 from vitolab.tables import table as personalization_table
 from vitolab.threads import one_thread
 from vitolab.trajectories import Personalizer, StopReason, Trajectories
@@ -33,9 +34,11 @@ from vitolab.validation import (
     FOR_ANY_PROBLEM,
     LEARNING,
     REFERENCES,
+    Judge,
     budget,
     child_seed,
     policy_arrays,
+    record_exploration,
     walks_for,
 )
 
@@ -347,6 +350,10 @@ def _learn(
 ) -> None:
     """For each set of training patients left out, learn from the others and personalise."""
     kind = "agents" if methods[0] in LEARNING[0] else methods[0]
+    keep = _keeper(run, "learning and personalising")
+    if walks.failures:
+        names = [p.name for p in problem.parameters]
+        record_exploration(run, label["setup"], names, walks.failures)
 
     def work(left_out: tuple[str, ...]) -> None:
         missing = [p for p in groups[left_out] if not run.has_part(digest(kind, p.name))]
@@ -370,8 +377,8 @@ def _learn(
             training += f", without {' and '.join(left_out)}"
         more = {"n_states_used": used, "training": training}
         for patient in missing:
-            part = _part(problem, patient, agents, label, more, max_runs, seed)
-            run.write_part(digest(kind, patient.name), *part)
+            key = digest(kind, patient.name)
+            keep(key, problem, patient, agents, label, more, max_runs, seed)
 
     _each(run, "learning and personalising", work, list(groups), n_jobs)
 
@@ -389,15 +396,33 @@ def _refer(
     optimisers = {method: REFERENCES[method](problem) for method in methods}
     more = {"n_states_used": None, "training": ""}
     seed = child_seed(label["seed"], "start", 0)
+    keep = _keeper(run, "reference methods")
 
     def work(patient: Patient) -> None:
         key = digest("references", patient.name)
         if not run.has_part(key):
-            part = _part(problem, patient, optimisers, label, more, max_runs, seed)
-            run.write_part(key, *part)
+            keep(key, problem, patient, optimisers, label, more, max_runs, seed)
 
     if methods:
         _each(run, "reference methods", work, patients, n_jobs)
+
+
+def _keeper(run: OpenRun, stage: str) -> Callable[..., None]:
+    """Give what computes a part (the arguments of `_part`) and keeps it, with its failed runs."""
+    judge = Judge(stage)
+
+    def keep(key: str, problem: Problem, *arguments: Any) -> None:
+        with collected() as record:
+            personalizations, traces = _part(problem, *arguments)
+        judge.hear(personalizations, record.failures)
+        if record.failures:
+            setup = str(personalizations["setup"].iloc[0])
+            names = [p.name for p in problem.parameters]
+            known = failure_table("personalization", setup, names, record.failures)
+            run.write_failures(key, known)
+        run.write_part(key, personalizations, traces)
+
+    return keep
 
 
 def _part(

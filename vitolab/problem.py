@@ -16,6 +16,8 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vitolab.failures import Failure, Kind, described, explained, note
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -156,7 +158,7 @@ class Problem:
     objectives : tuple of Objective
     simulate : callable
         ``simulate(x, patient) -> y`` with x ``(n, n_parameters)`` and y ``(n, n_objectives)``;
-        a row of y that is not finite is a failed run.
+        a row of y that is not finite is a failed run, as is an exception; see `run`.
     multipliers : tuple of int
         Multiples of each parameter's step that one action may take, either sign.
     border : {"clip", "reject", "free"}
@@ -332,7 +334,26 @@ class Problem:
         -------
         ndarray, shape (n, n_objectives)
         """
-        return np.asarray((self.confirm or self.simulate)(x.copy(), patient), dtype=np.float64)
+        return _answers(self, self.confirm or self.simulate, x, patient)
+
+    def run(self, x: FloatArray, patient: Patient) -> FloatArray:
+        """Run ``simulate``; whatever goes wrong is a failed run, noted with its cause.
+
+        A model that raises, or answers in another shape than it should, is asked again row by
+        row, so that one bad row does not fail the others. Each row is one forward run. Causes
+        go to `vitolab.failures.collected`.
+
+        Parameters
+        ----------
+        x : ndarray, shape (n, n_parameters)
+        patient : Patient
+
+        Returns
+        -------
+        ndarray, shape (n, n_objectives)
+            NaN or infinite where a run failed.
+        """
+        return _answers(self, self.simulate, x, patient)
 
     def is_solved(self, c: ArrayLike) -> BoolArray:
         """Whether every misfit is within its tolerance; NaN is never solved.
@@ -365,12 +386,11 @@ class Problem:
         -------
         ndarray, shape (n, n_objectives)
         """
-        # a copy: what a simulator does to its argument stays its own affair
-        y = np.array(self.simulate(x.copy(), patient), dtype=np.float64)
+        y = self.run(x, patient)
         if self.confirm is not None:
             solved = self.is_solved(self.misfit(y, z))
             if solved.any():
-                y[solved] = self.confirm(x[solved], patient)
+                y[solved] = _answers(self, self.confirm, x[solved], patient)
         return y
 
     def draw(self, rng: np.random.Generator, n: int = 1) -> FloatArray:
@@ -413,6 +433,36 @@ class Problem:
         """Parameters that lie `count` steps from the start, shape (n, n_parameters)."""
         x: FloatArray = start + count * self.step
         return x if self.border == "free" else np.minimum(np.maximum(x, self.lower), self.upper)
+
+
+def _answers(problem: Problem, model: Simulate, x: FloatArray, patient: Patient) -> FloatArray:
+    """Outputs of a model of the problem, see `Problem.run`."""
+    n, n_objectives = len(x), problem.n_objectives
+    y: FloatArray = np.empty(0)
+    with explained() as reasons:
+        try:
+            # copies: what a simulator does to its argument, or keeps, stays its own affair
+            y = np.array(model(x.copy(), patient), dtype=np.float64)
+            kind, text = Kind.SHAPE, f"shape {y.shape}, expected ({n}, {n_objectives})"
+        except (Exception, SystemExit) as error:
+            kind, text = Kind.RAISED, described(error)
+    if y.shape == (n, n_objectives):
+        for row in np.flatnonzero(~np.isfinite(y).all(axis=1)).tolist():
+            kind, text, retries = reasons.get(row) or _not_finite(problem, y[row])
+            note(Failure(patient.name, kind, text, tuple(x[row].tolist()), 1, retries))
+        return y
+    if n > 1:
+        return np.concatenate([_answers(problem, model, x[i : i + 1], patient) for i in range(n)])
+    note(Failure(patient.name, kind, text, tuple(x[0].tolist())))
+    return np.full((n, n_objectives), np.nan)
+
+
+def _not_finite(problem: Problem, y: FloatArray) -> tuple[Kind, str, int]:
+    """Which outputs are not finite."""
+    named = [
+        o.name for o, value in zip(problem.objectives, y, strict=True) if not np.isfinite(value)
+    ]
+    return Kind.NOT_FINITE, ", ".join(named), 0
 
 
 def _fixed(values: _Array) -> _Array:

@@ -285,6 +285,18 @@ class RunFolder:
             write_table(part.with_suffix(".traces.parquet"), traces)
         write_table(part, personalizations)
 
+    def write_failures(self, key: str, failures: pd.DataFrame) -> None:
+        """Keep what is known of failed runs of a part, before the part marks itself as done.
+
+        Parameters
+        ----------
+        key : str
+            Of the part; one that begins with ``exploration-`` belongs to no part.
+        failures : DataFrame
+            See `vitolab.tables.failure_table`.
+        """
+        write_table(self.part(key).with_suffix(".failures.parquet"), failures)
+
     def progress(self, stage: str, done: int, total: int) -> None:
         """Tell how far the work is."""
         _write_progress(self.path, stage, done, total)

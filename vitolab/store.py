@@ -62,7 +62,8 @@ KEYS = ("setup", "patient", "method", "n_states", "n_samples", "repeat", "start"
 _NULLABLE = ("n_states", "n_samples", "repeat", "start")
 #: Groups of columns, in the order of the stored tables; each keeps the order of its problem.
 _GROUPS = ("", "z", "data", "truth", "misfit", "x", "y", "c", "e", "why", "last")
-_TRACES = ".traces.parquet"
+_TRACES, _FAILURES = ".traces.parquet", ".failures.parquet"
+_FAILURE_KEYS = ("setup", "stage", "patient", "kind", "text", "n_runs", "n_retries")
 #: Modules that only store, show or start what the others compute.
 _BYSTANDERS = (
     *(
@@ -142,6 +143,15 @@ class Run:
         return self._table("traces.parquet")
 
     @cached_property
+    def failures(self) -> pd.DataFrame:
+        """Failed forward runs by patient and cause; empty where none failed, or none is known."""
+        import pandas as pd
+
+        if not (self.path / "failures.parquet").is_file():
+            return pd.DataFrame(columns=list(_FAILURE_KEYS))
+        return self._table("failures.parquet")
+
+    @cached_property
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays by name, such as ``6p/centroids``."""
         return read_arrays(self._file("arrays.npz"))
@@ -192,6 +202,10 @@ class OpenRun:
     ) -> None:
         """Keep a finished part; see `RunFolder.write_part`."""
         self.folder.write_part(key, personalizations, traces)
+
+    def write_failures(self, key: str, failures: pd.DataFrame) -> None:
+        """Keep what is known of failed runs; see `RunFolder.write_failures`."""
+        self.folder.write_failures(key, failures)
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """Tell how far the work is."""
@@ -338,14 +352,14 @@ def assemble(
         If a part is damaged, or a table lacks a column.
     """
     done = _finished(run.path)
-    traces = sorted((run.path / "parts").glob(f"*{_TRACES}"))
-    # traces whose part was not finished belong to a part that was interrupted
-    traces = [path for path in traces if run.has_part(path.name.removesuffix(_TRACES))]
+    traces = _beside(run, _TRACES)
     if done:
         joined = _joined(done, KEYS)
         write_table(run.path / "personalizations.parquet", joined)
     if traces:
         write_table(run.path / "traces.parquet", _joined(traces, (*KEYS, "iteration")))
+    if failed := _beside(run, _FAILURES):
+        write_table(run.path / "failures.parquet", _failures(failed))
     _check_columns("patients", patients, ("setup", "patient"))
     write_table(run.path / "patients.parquet", patients.reset_index(drop=True))
     if arrays:
@@ -359,7 +373,28 @@ def assemble(
 def _finished(run: Path) -> list[Path]:
     """Personalizations of the finished parts of a run."""
     found = sorted((run / "parts").glob("*.parquet"))
-    return [path for path in found if not path.name.endswith(_TRACES)]
+    return [path for path in found if path.name.count(".") == 1]
+
+
+def _beside(run: RunFolder, suffix: str) -> list[Path]:
+    """Files that stand beside finished parts; others belong to a part that was interrupted."""
+    found = sorted((run.path / "parts").glob(f"*{suffix}"))
+    keys = [(path, path.name.removesuffix(suffix)) for path in found]
+    return [p for p, key in keys if key.startswith("exploration-") or run.has_part(key)]
+
+
+def _failures(paths: Sequence[Path]) -> pd.DataFrame:
+    """Failed runs of all parts by cause: how many, and the parameters of the first."""
+    import pandas as pd
+
+    joined = pd.concat([pd.read_parquet(path) for path in paths], ignore_index=True)
+    causes = list(_FAILURE_KEYS[:-2])
+    x = [name for name in joined.columns if name.startswith("x:")]
+    joined = joined.sort_values([*causes, *x], ignore_index=True)
+    counted = joined.groupby(causes, sort=False, as_index=False).agg(
+        {"n_runs": "sum", "n_retries": "sum", **dict.fromkeys(x, "first")}
+    )
+    return counted[[*_FAILURE_KEYS, *x]]
 
 
 def _joined(paths: Sequence[Path], keys: Sequence[str]) -> pd.DataFrame:

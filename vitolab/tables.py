@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from vitolab.failures import Failure
 from vitolab.problem import Patient, Problem
 from vitolab.trajectories import REASONS, Event, Fit
 
@@ -22,6 +23,7 @@ def fit_row(problem: Problem, fit: Fit) -> dict[str, Any]:
     row: dict[str, Any] = {
         "solved": fit.solved,
         "n_runs": fit.n_runs,
+        "n_failed": fit.n_failed,
         "n_restarts": fit.n_restarts,
         "stop_reason": str(fit.stop_reason),
     }
@@ -87,6 +89,35 @@ def trace_table(problem: Problem, fit: Fit, label: Mapping[str, Any]) -> pd.Data
     frame = joined_traces([trace_columns(problem, fit, label)])
     assert frame is not None
     return frame
+
+
+def failure_table(
+    stage: str, setup: str, names: Sequence[str], failures: Sequence[Failure]
+) -> pd.DataFrame:
+    """Failures table: failed runs by patient and cause, with the parameters of the first of each.
+
+    Parameters
+    ----------
+    stage : {"exploration", "personalization"}
+    setup : str
+    names : sequence of str
+        Of the parameters.
+    failures : sequence of Failure
+    """
+    rows = [
+        {
+            "setup": setup,
+            "stage": stage,
+            "patient": f.patient,
+            "kind": str(f.kind),
+            "text": f.text,
+            "n_runs": f.n_runs,
+            "n_retries": f.n_retries,
+            **{f"x:{name}": value for name, value in zip(names, f.x, strict=True)},
+        }
+        for f in failures
+    ]
+    return pd.DataFrame(rows)
 
 
 def patient_table(

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
+from vitolab.failures import Failure
 from vitolab.problem import BoolArray, FloatArray, IntArray, Patient, Problem
 
 
@@ -33,6 +34,8 @@ class Trajectories:
         Number of steps of each walk that count; the rest is padding.
     features : ndarray, shape (n_patients, n_features), optional
         What is known of those patients, see `Problem.featured`.
+    failures : tuple of Failure
+        Why runs failed, of all walks that were explored together.
 
     Raises
     ------
@@ -48,6 +51,7 @@ class Trajectories:
     action: IntArray
     length: IntArray
     features: FloatArray | None = None
+    failures: tuple[Failure, ...] = ()
 
     def __post_init__(self) -> None:
         n, points = self.x.shape[:2]
@@ -90,6 +94,7 @@ class Trajectories:
             action=self.action[rows],
             length=self.length[rows],
             features=None if self.features is None else self.features[keep],
+            failures=tuple(f for f in self.failures if f.patient in set(names)),
         )
 
     def without(self, name: str) -> Trajectories:
@@ -234,7 +239,7 @@ class Fit:
     solved : bool
     stop_reason : StopReason
     n_runs : int
-        Forward runs, every call counted, failed ones too.
+        Forward runs, every one counted, failed ones too.
     n_restarts : int
     x, y, misfits : ndarray
         Solution, or the run whose worst misfit in tolerances was smallest; NaN outputs if
@@ -253,6 +258,11 @@ class Fit:
     misfits: FloatArray
     last_x: FloatArray
     trace: Trace
+
+    @property
+    def n_failed(self) -> int:
+        """Forward runs that failed."""
+        return int(np.count_nonzero(~np.isfinite(self.trace.y).all(axis=1)))
 
     @classmethod
     def from_trace(cls, problem: Problem, trace: Trace, stop_reason: StopReason) -> Fit:

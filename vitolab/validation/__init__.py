@@ -6,7 +6,15 @@ that a run already holds are skipped, so the same call goes on where an earlier 
 
 from vitolab.validation.folds import AGENTS, LEARNING, initial_errors, leave_one_out
 from vitolab.validation.grids import grid
-from vitolab.validation.parts import EPISODE, PartStore, budget, child_seed, walks_for
+from vitolab.validation.parts import (
+    EPISODE,
+    Judge,
+    PartStore,
+    budget,
+    child_seed,
+    record_exploration,
+    walks_for,
+)
 from vitolab.validation.policies import policy_arrays
 from vitolab.validation.references import (
     FOR_ANY_PROBLEM,
@@ -22,6 +30,7 @@ __all__ = [
     "FOR_ANY_PROBLEM",
     "LEARNING",
     "REFERENCES",
+    "Judge",
     "PartStore",
     "budget",
     "child_seed",
@@ -30,6 +39,7 @@ __all__ = [
     "initial_errors",
     "leave_one_out",
     "policy_arrays",
+    "record_exploration",
     "reference_runs",
     "reference_starts",
     "walks_for",

@@ -12,9 +12,11 @@ import pandas as pd
 from joblib import Parallel, delayed
 
 from vitolab.agent import n_states_at_most
-from vitolab.exploration import explore
+from vitolab.exploration import HOPELESS, explore
+from vitolab.failures import Failure, all_failed, collected, to_json
 from vitolab.files import digest
 from vitolab.problem import Patient, Problem
+from vitolab.tables import failure_table
 from vitolab.threads import one_thread
 from vitolab.trajectories import Trajectories
 
@@ -32,6 +34,10 @@ class PartStore(Protocol):
         self, key: str, personalizations: pd.DataFrame, traces: pd.DataFrame | None = None
     ) -> None:
         """Keep a part."""
+        ...
+
+    def write_failures(self, key: str, failures: pd.DataFrame) -> None:
+        """Keep what is known of failed runs of a part, before the part."""
         ...
 
     def progress(self, stage: str, done: int, total: int) -> None:
@@ -118,24 +124,88 @@ def work_through(
     walks : callable, optional
         Gives what all folds learn from; called once, and only if a part is missing.
     prefer : {"threads", "processes"}
+
+    Raises
+    ------
+    ValueError
+        If all runs failed, as soon as there are `HOPELESS` of them, with the first cause.
     """
     missing = [key for key in work if not run.has_part(key)]
     if not missing:
         return
+    explored: Trajectories | None = None
     if walks is not None:
         run.progress(f"{stage}: exploring", 0, len(work))
-        fold = partial(fold, walks())
+        explored = walks()
+        fold = partial(fold, explored)
 
-    def compute(key: str) -> tuple[str, Part]:
-        with one_thread():  # k-means and linear algebra; in a process of its own, too
-            return key, fold(*work[key])
+    def compute(key: str) -> tuple[str, Part, tuple[Failure, ...]]:
+        # k-means and linear algebra; in a process of its own, too
+        with one_thread(), collected() as record:
+            part = fold(*work[key])
+            return key, part, record.failures
 
     done = len(work) - len(missing)
+    judge = Judge(stage)
     run.progress(stage, done, len(work))
     with one_thread():  # of all threads together, see there
-        for key, (personalizations, traces) in Parallel(
+        for key, (personalizations, traces), failures in Parallel(
             n_jobs=n_jobs, prefer=prefer, return_as="generator_unordered"
         )(delayed(compute)(key) for key in missing):
+            if explored is not None and explored.failures:
+                record_exploration(run, *_named(personalizations), explored.failures)
+                explored = None
+            judge.hear(personalizations, failures)
+            if failures:
+                known = failure_table("personalization", *_named(personalizations), failures)
+                run.write_failures(key, known)
             run.write_part(key, personalizations, traces)
             done += 1
             run.progress(stage, done, len(work))
+
+
+def _named(personalizations: pd.DataFrame) -> tuple[str, list[str]]:
+    """Setup and names of the parameters of a part."""
+    names = [name[2:] for name in personalizations.columns if name.startswith("x:")]
+    return str(personalizations["setup"].iloc[0]), names
+
+
+def record_exploration(
+    run: PartStore, setup: str, names: Sequence[str], failures: Sequence[Failure]
+) -> None:
+    """Keep what is known of failed runs of walks, under a key of their own: they serve many parts.
+
+    Parameters
+    ----------
+    run : PartStore
+    setup : str
+    names : sequence of str
+        Of the parameters.
+    failures : sequence of Failure
+    """
+    key = digest("exploration", setup, to_json(failures))
+    known = failure_table("exploration", setup, names, failures)
+    run.write_failures(f"exploration-{key}", known)
+
+
+class Judge:
+    """Ends work of which no run answers."""
+
+    def __init__(self, what: str) -> None:
+        self.what, self.n_runs, self.failures = what, 0, list[Failure]()
+        self.hopeful = False
+
+    def hear(self, personalizations: pd.DataFrame, failures: Sequence[Failure]) -> None:
+        """Take note of a part.
+
+        Raises
+        ------
+        ValueError
+            If `HOPELESS` runs were made and all of them failed.
+        """
+        n_runs = int(personalizations["n_runs"].sum())
+        self.hopeful = self.hopeful or sum(f.n_runs for f in failures) < n_runs
+        self.n_runs += n_runs
+        self.failures += failures
+        if not self.hopeful and self.n_runs >= HOPELESS:
+            raise all_failed(self.what, self.failures, _named(personalizations)[1])

@@ -1,0 +1,246 @@
+"""A failed run is data: whatever went wrong, it is one row, one record, and no crash."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from analytic import linear
+from part_store import Parts
+
+from vitolab import validation
+from vitolab.agent import ContinuousVito, Vito
+from vitolab.exploration import explore
+from vitolab.failures import LONGEST, MOST, OTHERS, Failure, Kind, Record, collected, explain
+from vitolab.problem import Patient
+from vitolab.reference import BobyqaSimple, LeastSquares, NelderMead
+from vitolab.store import open_run
+from vitolab.tables import patient_table
+
+
+def nowhere(x, patient):
+    raise RuntimeError("no license\nsecond line")
+
+
+def corner(say):
+    """Answer as `linear` does, but say something else where a > 2."""
+
+    def simulate(x, patient):
+        bad = x[:, 0] > 2
+        return say(linear(x, patient), bad) if bad.any() else linear(x, patient)
+
+    return simulate
+
+
+def raising(y, bad):
+    raise ArithmeticError("diverged")
+
+
+def leaving(y, bad):
+    raise SystemExit(3)
+
+
+def nothing(y, bad):
+    return None
+
+
+def short(y, bad):
+    return y[:, :1]
+
+
+def with_value(value):
+    def say(y, bad):
+        y = y.astype(object)
+        y[bad, 1] = value
+        return y
+
+    return say
+
+
+WAYS = {
+    "raised": (raising, Kind.RAISED, "ArithmeticError: diverged"),
+    "exit": (leaving, Kind.RAISED, "SystemExit: 3"),
+    "nothing": (nothing, Kind.SHAPE, "shape (), expected (1, 2)"),
+    "short": (short, Kind.SHAPE, "shape (1, 1), expected (1, 2)"),
+    "nan": (with_value(np.nan), Kind.NOT_FINITE, "w"),
+    "infinite": (with_value(-np.inf), Kind.NOT_FINITE, "w"),
+    "none": (with_value(None), Kind.NOT_FINITE, "w"),
+}
+
+
+@pytest.mark.parametrize(("say", "kind", "text"), WAYS.values(), ids=WAYS)
+def test_whatever_goes_wrong_is_one_row_and_one_record(
+    linear_problem, linear_patients, say, kind, text
+):
+    problem = replace(linear_problem, simulate=corner(say))
+    x = np.array([[0.0, 1.0], [3.0, -1.0], [1.0, 2.0], [4.0, 0.5]])
+    with collected() as record:
+        y = problem.run(x, linear_patients[0])
+    failed = np.array([False, True, False, True])
+    assert np.array_equal(~np.isfinite(y).all(axis=1), failed)
+    assert np.array_equal(y[~failed], linear(x[~failed], linear_patients[0]))
+    assert record.failures == (Failure("P0", kind, text, (3.0, -1.0), n_runs=2),)
+
+
+@pytest.mark.parametrize(("say", "kind", "text"), WAYS.values(), ids=WAYS)
+def test_walks_go_on_and_their_failures_are_kept(
+    linear_problem, linear_patients, tmp_path, say, kind, text
+):
+    problem = replace(linear_problem, simulate=corner(say))
+    sizes = {"n_episodes": 4, "n_steps": 20, "seed": 5}
+    walks = explore(problem, linear_patients, **sizes, cache=tmp_path)
+    failed = ~np.isfinite(walks.y).all(axis=2)
+    assert np.array_equal(failed, walks.x[..., 0] > 2)
+    assert 0 < failed.sum() < failed.size / 2
+    assert {(f.kind, f.text) for f in walks.failures} == {(kind, text)}
+    for i, failure in enumerate(walks.failures):
+        own = failed[walks.patient == i]
+        assert failure.patient == f"P{i}"
+        assert failure.n_runs == own.sum()
+        assert failure.x in {tuple(x) for x in walks.x[walks.patient == i][own].tolist()}
+    for again in (
+        explore(problem, linear_patients, **sizes, n_jobs=2),
+        explore(problem, linear_patients, **sizes, cache=tmp_path),
+    ):
+        assert np.array_equal(again.y, walks.y, equal_nan=True)
+        assert again.failures == walks.failures
+    more = explore(problem, linear_patients, 6, 20, 5, cache=tmp_path)
+    assert sum(f.n_runs for f in more.failures) == (~np.isfinite(more.y).all(axis=2)).sum()
+    one = walks.select(["P3"])
+    assert {f.patient for f in one.failures} == {"P3"}
+
+
+@pytest.mark.parametrize("say", [raising, nothing, with_value(np.nan)])
+@pytest.mark.parametrize("method", ["vito", "continuous", "simplex", "squares", "bobyqa"])
+def test_every_method_counts_failed_runs_and_takes_none_for_a_success(
+    linear_problem, linear_patients, say, method
+):
+    problem = replace(linear_problem, simulate=corner(say))
+    walks = explore(problem, linear_patients[1:], n_episodes=4, n_steps=25, seed=1)
+    agent = {
+        "vito": lambda: Vito.learn(problem, walks, 30),
+        "continuous": lambda: ContinuousVito.learn(problem, walks),
+        "simplex": lambda: NelderMead(problem),
+        "squares": lambda: LeastSquares(problem, multistart=True),
+        "bobyqa": lambda: BobyqaSimple(problem),
+    }[method]()
+    starts = np.array([[2.2, 0.0], [4.5, 4.0], [1.9, -4.0]])
+    with collected() as record:
+        fits = agent.personalize_from(linear_patients[0], starts, max_runs=40, seed=3)
+    assert sum(f.n_runs for f in record.failures) == sum(fit.n_failed for fit in fits) > 0
+    for fit in fits:
+        assert fit.n_runs == len(fit.trace.x) <= 40
+        assert fit.n_failed == np.count_nonzero(fit.trace.x[:, 0] > 2)
+        assert not fit.solved or problem.is_solved(fit.misfits)
+
+
+def test_a_model_says_itself_why_a_row_failed(linear_problem, linear_patients):
+    def simulate(x, patient):
+        y = linear(x, patient)
+        y[1] = np.nan
+        explain(1, Kind.TIME_OUT, "3 s\nmore", n_retries=2)
+        return y
+
+    with collected() as record:
+        replace(linear_problem, simulate=simulate).run(np.zeros((2, 2)), linear_patients[0])
+    assert record.failures == (Failure("P0", Kind.TIME_OUT, "3 s", (0.0, 0.0), 1, 2),)
+    simulate(np.zeros((2, 2)), linear_patients[0])  # nobody asks
+
+
+def test_a_problem_of_which_no_run_answers_stops_early(linear_problem, linear_patients):
+    made = []
+
+    def simulate(x, patient):
+        made.extend(x)
+        return nowhere(x, patient)
+
+    problem = replace(linear_problem, simulate=simulate)
+    with pytest.raises(ValueError, match=r"all 600 runs so far failed.*P0, a=.*no license$"):
+        explore(problem, linear_patients, n_episodes=20, n_steps=500)
+    # 60 of each patient; a batch that raised is asked again row by row
+    assert len(made) == 2 * 600
+
+
+def test_a_patient_whose_runs_all_fail_does_not_stop_the_others(linear_problem, linear_patients):
+    def simulate(x, patient):
+        return nowhere(x, patient) if patient.name == "P4" else linear(x, patient)
+
+    walks = explore(replace(linear_problem, simulate=simulate), linear_patients, 8, 20)
+    failed = ~np.isfinite(walks.y).all(axis=2)
+    assert failed[walks.patient == 4].all()
+    assert not failed[walks.patient != 4].any()
+    assert walks.failures == (
+        Failure("P4", Kind.RAISED, "RuntimeError: no license", walks.failures[0].x, 8 * 21),
+    )
+
+
+def test_references_of_which_no_run_answers_stop_early(linear_problem, linear_patients):
+    run = Parts()
+    problem = replace(linear_problem, simulate=nowhere)
+    with pytest.raises(ValueError, match=r"all \d+ runs so far failed.*RuntimeError: no license$"):
+        validation.reference_runs(
+            run, {"s": problem}, linear_patients, methods=["least-squares-multistart"], n_starts=1
+        )
+    assert not run.parts
+
+
+def test_causes_are_told_apart_up_to_a_number():
+    record = Record()
+    for i in range(MOST + 5):
+        record.add(Failure("P", Kind.RAISED, f"x is {i}", (float(i),), n_retries=1))
+    record.add(Failure("P", Kind.RAISED, "x is 0", (7.0,)))
+    *told, others = record.failures
+    assert len(told) == MOST
+    assert told[0] == Failure("P", Kind.RAISED, "x is 0", (0.0,), 2, 1)
+    assert others == Failure("P", Kind.RAISED, OTHERS, (float(MOST),), 5, 5)
+
+
+def test_texts_are_short_lines(linear_problem):
+    def simulate(x, patient):
+        raise ValueError("\n \n" + 1000 * "long" + "\nTraceback")
+
+    with collected() as record:
+        replace(linear_problem, simulate=simulate).run(np.zeros((1, 2)), Patient("P", {}))
+    assert record.failures[0].text == ("ValueError: " + (1000 * "long")[:LONGEST])
+
+
+def studied(folder, problem, patients, n_jobs=1):
+    run = open_run("own", {}, results=folder, seed=0, version="1")
+    problems = {"s": problem}
+    validation.leave_one_out(
+        run,
+        problems,
+        patients,
+        n_samples={"s": [40]},
+        n_states={"s": [20]},
+        methods=("vito", "vito-continuous"),
+        n_jobs=n_jobs,
+        cache=folder,
+    )
+    validation.reference_runs(
+        run, problems, patients, methods=["nelder-mead"], n_starts=2, n_jobs=n_jobs
+    )
+    return run.finish(problems=problems, patients=patient_table(problems, patients))
+
+
+def test_a_stored_run_tells_what_failed_the_same_for_any_number_of_workers(
+    linear_problem, linear_patients, tmp_path
+):
+    problem = replace(linear_problem, simulate=corner(raising))
+    alone = studied(tmp_path / "a", problem, linear_patients)
+    together = studied(tmp_path / "b", problem, linear_patients, n_jobs=2)
+    pd.testing.assert_frame_equal(alone.failures, together.failures)
+    pd.testing.assert_frame_equal(alone.personalizations, together.personalizations)
+    failures = alone.failures
+    assert set(failures["stage"]) == {"exploration", "personalization"}
+    assert set(failures["text"]) == {"ArithmeticError: diverged"}
+    own = failures[failures["stage"] == "personalization"].set_index("patient")["n_runs"]
+    counted = alone.personalizations.groupby("patient")["n_failed"].sum()
+    pd.testing.assert_series_equal(own, counted[counted > 0], check_names=False)
+    assert (failures["x:a"] > 2).all()
+
+
+def test_a_run_without_failures_has_an_empty_table(linear_problem, linear_patients, tmp_path):
+    stored = studied(tmp_path, linear_problem, linear_patients)
+    assert stored.failures.empty
+    assert (stored.personalizations["n_failed"] == 0).all()

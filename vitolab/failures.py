@@ -1,0 +1,184 @@
+"""Failed forward runs: what went wrong, for which patient, with which parameters.
+
+A failed run is data. `Problem.run` turns whatever a model does instead of answering into a row
+that is not finite and notes the cause; whoever wants to know opens `collected` around the work.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass, field, replace
+
+LONGEST = 300  # characters of a text that are kept
+MOST = 50  # texts of one patient that are told apart; some models put numbers into theirs
+OTHERS = "further causes, not told apart"
+
+
+class Kind(enum.StrEnum):
+    """What happened instead of an answer."""
+
+    RAISED = "raised"
+    NOT_FINITE = "not finite"
+    SHAPE = "wrong shape"
+    TIME_OUT = "time-out"
+    CRASHED = "crashed"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Runs that failed alike.
+
+    Attributes
+    ----------
+    patient : str
+    kind : Kind
+    text : str
+        First line of what the model said, of the first of them.
+    x : tuple of float
+        Parameters of the first of them.
+    n_runs : int
+    n_retries : int
+        Further attempts that were made for them, all in vain.
+    """
+
+    patient: str
+    kind: Kind
+    text: str
+    x: tuple[float, ...]
+    n_runs: int = 1
+    n_retries: int = 0
+
+    @property
+    def sentence(self) -> str:
+        """The cause in words."""
+        return f"{self.kind}: {self.text}" if self.text else str(self.kind)
+
+
+@dataclass
+class Record:
+    """Failed runs in the order in which they were met, alike ones together."""
+
+    _known: dict[tuple[str, Kind, str], Failure] = field(default_factory=dict)
+
+    def add(self, failure: Failure) -> None:
+        """Count a failed run."""
+        key = (failure.patient, failure.kind, failure.text)
+        if key not in self._known and len(self._known) >= MOST:
+            key = (failure.patient, failure.kind, OTHERS)
+            failure = replace(failure, text=OTHERS)
+        before = self._known.get(key)
+        if before is not None:
+            failure = replace(
+                before,
+                n_runs=before.n_runs + failure.n_runs,
+                n_retries=before.n_retries + failure.n_retries,
+            )
+        self._known[key] = failure
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """What was met so far."""
+        return tuple(self._known.values())
+
+
+_record: ContextVar[Record | None] = ContextVar("vitolab failures", default=None)
+_reasons: ContextVar[dict[int, tuple[Kind, str, int]] | None] = ContextVar(
+    "vitolab reasons", default=None
+)
+
+
+@contextmanager
+def collected() -> Iterator[Record]:
+    """Collect the runs that fail meanwhile, in this thread."""
+    record = Record()
+    token = _record.set(record)
+    try:
+        yield record
+    finally:
+        _record.reset(token)
+
+
+def note(failure: Failure) -> None:
+    """Tell whoever collects; nobody may."""
+    record = _record.get()
+    if record is not None:
+        record.add(failure)
+
+
+@contextmanager
+def explained() -> Iterator[dict[int, tuple[Kind, str, int]]]:
+    """Collect, by row, why a batched model gives no answer; see `explain`."""
+    reasons: dict[int, tuple[Kind, str, int]] = {}
+    token = _reasons.set(reasons)
+    try:
+        yield reasons
+    finally:
+        _reasons.reset(token)
+
+
+def explain(row: int, kind: Kind, text: str, n_retries: int = 0) -> None:
+    """Say, within a batched model, why a row of its answer is not finite.
+
+    Parameters
+    ----------
+    row : int
+        Of the parameters that the model was called with.
+    kind : Kind
+    text : str
+        Its first line is kept.
+    n_retries : int
+        Further attempts that were made.
+    """
+    reasons = _reasons.get()
+    if reasons is not None:
+        reasons[row] = (kind, first_line(text), n_retries)
+
+
+def first_line(text: str) -> str:
+    """Get the first line of a text that is not empty, at most `LONGEST` characters of it."""
+    lines = (line.strip() for line in text.splitlines())
+    return next((line for line in lines if line), "")[:LONGEST]
+
+
+def described(error: BaseException) -> str:
+    """Name and first line of an exception."""
+    said = first_line(str(error))
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+def to_json(failures: Sequence[Failure]) -> str:
+    """Text from which `from_json` reads the same."""
+    return json.dumps([asdict(failure) for failure in failures])
+
+
+def from_json(text: str) -> tuple[Failure, ...]:
+    """Read what `to_json` wrote."""
+    return tuple(
+        Failure(**{**item, "kind": Kind(item["kind"]), "x": tuple(item["x"])})
+        for item in json.loads(text)
+    )
+
+
+def all_failed(what: str, failures: Iterable[Failure], names: Sequence[str]) -> ValueError:
+    """Error for work of which no run gave an answer: how many, and the first cause.
+
+    Parameters
+    ----------
+    what : str
+        Whose runs, as ``problem 'heart'``.
+    failures : iterable of Failure
+        At least one.
+    names : sequence of str
+        Of the parameters.
+    """
+    known = list(failures)
+    first = known[0]
+    at = ", ".join(f"{name}={value:.6g}" for name, value in zip(names, first.x, strict=True))
+    return ValueError(
+        f"{what}: all {sum(failure.n_runs for failure in known)} runs so far failed, expected some "
+        f"that answer; the first ({first.patient}, {at}): {first.sentence}"
+    )
