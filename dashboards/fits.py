@@ -19,7 +19,7 @@ from .stored import Stored, largest
 STUDIES = (
     *("wbc-convergence", "wbc-scouting", "wbc-fit", "rosenbrock-grid", "tour"),
     *("ep-convergence", "ep-scouting", "ep-personalization"),
-    *("continuous-convergence", "hindsight", "wbc-12p", "personalize"),
+    *("continuous-convergence", "hindsight", "wbc-12p", "problem", "personalize"),
 )
 WORDS = {"n_samples": "samples", "n_states": "states", "repeat": "repeat", "start": "start"}
 

@@ -21,7 +21,10 @@ from .problems import action_names, as_stored
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 #: Studies whose runs hold a policy.
-STUDIES = ("wbc-convergence", "rosenbrock-grid", "ep-personalization", "personalize", "tour")
+STUDIES = (
+    *("wbc-convergence", "rosenbrock-grid", "ep-personalization"),
+    *("problem", "personalize", "tour"),
+)
 #: Points along each axis of parameter space at which the policy is asked.
 TICKS = 21
 

@@ -158,7 +158,7 @@ def make_file(
 
 def _is_of_a_user(info: RunInfo) -> bool:
     """Whether the patients of a run came from a file of somebody's own."""
-    return info.study == "personalize" or bool(info.parameters.get("data"))
+    return info.study in ("problem", "personalize") or bool(info.parameters.get("data"))
 
 
 def _facts(entry: Entry) -> dict[str, str]:

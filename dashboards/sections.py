@@ -286,6 +286,7 @@ SECTIONS: Mapping[str, tuple[Section, ...]] = {
     "continuous-convergence": _AGENTS,
     "hindsight": _AGENTS,
     "wbc-12p": (Section("scaling", "Number of parameters", _scaling), *_AGENTS),
+    "problem": (*_AGENTS, _METHODS),
     "uncertainty": (
         Section("solutions", "All solutions", _solutions),
         Section("coverage", "Coverage", _coverage),

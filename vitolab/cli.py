@@ -53,10 +53,10 @@ def common(
 def list_studies(results: Results = Path("results")) -> None:
     """List the studies, their parameters and last runs."""
     from vitolab.store import list_runs
-    from vitolab.studies import STUDIES
+    from vitolab.studies import OWN, STUDIES
 
     runs = list_runs(results)
-    for study in STUDIES:
+    for study in (*STUDIES, OWN):
         typer.echo(f"{study.name}: {study.title}")
         quick = study.profiles["quick"]
         values = ", ".join(f"{name}={json.dumps(value)}" for name, value in quick.items())
@@ -81,20 +81,55 @@ def run(
     jobs: Jobs = None,
     results: Results = Path("results"),
     again: Annotated[bool, typer.Option("--again", help="Compute anew what is complete.")] = False,
+    problem: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.toml", help="A model of your own, for the study `problem`."),
+    ] = None,
+    patients: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.csv", help="Patients of your own, for the study `problem`."),
+    ] = None,
 ) -> None:
     """Run a study, or go on with one that was interrupted."""
     from vitolab import studies
 
+    overrides = dict(_assignment(text) for text in parameter or [])
+    for name, file in (("problem", problem), ("patients", patients)):
+        if file is not None:
+            overrides[name] = str(file)
     info = studies.run(
         studies.find_study(study),
         profile,
-        overrides=dict(_assignment(text) for text in parameter or []),
+        overrides=overrides,
         seed=seed,
         n_jobs=jobs,
         results=results,
         again=again,
     )
     _report(info.status, info.reason, info.path)
+
+
+@app.command()
+def new(
+    what: Annotated[str, typer.Argument(help="What to begin: problem.")],
+    folder: Annotated[Path, typer.Argument(help="A folder that is not there yet.")] = Path(
+        "my_problem"
+    ),
+) -> None:
+    """Begin a model of your own: an example that runs, with remarks, to be changed."""
+    from vitolab.notebooks import find_notebook
+    from vitolab.starter import begin
+
+    if what != "problem":
+        raise ValueError(f"what is {what!r}, expected problem")
+    begin(find_notebook("starter/problem.toml").parent, folder)
+    for path in sorted(folder.iterdir()):
+        typer.echo(str(path))
+    typer.echo(
+        "Change them, or try them as they are: vitolab run problem "
+        f"--problem {folder / 'problem.toml'} --patients {folder / 'patients.csv'}",
+        err=True,
+    )
 
 
 @app.command()
@@ -358,7 +393,9 @@ def main() -> None:
         message = str(error) if isinstance(error, RunFailed) else _refusal(error)
         if message is None:
             raise
-        typer.echo(f"vitolab: {message}", err=True)
+        # a file of one's own may have several faults, each a sentence
+        for sentence in getattr(error, "sentences", None) or [message]:
+            typer.echo(f"vitolab: {sentence}", err=True)
         code = 1 if isinstance(error, RunFailed) else 2
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -342,7 +342,7 @@ def _columns(
                 f"{where}: column '{header}' has no unit, expected '{headed(name, units[name])}'"
             )
         else:
-            factor = _factor(unit or "", units[name])
+            factor = conversion(unit or "", units[name])
             if factor is None:
                 raise InputError(
                     f"{where}, column '{header}': found unit '{unit}', expected "
@@ -393,7 +393,7 @@ def _list(texts: list[str]) -> str:
     return ", ".join(f"'{text}'" for text in texts)
 
 
-def _factor(unit: str, expected: str) -> float | None:
+def conversion(unit: str, expected: str) -> float | None:
     """Number by which values are multiplied to convert a unit; None if there is none."""
     unit, expected = _SPELLINGS.get(unit, unit), _SPELLINGS.get(expected, expected)
     if unit == expected:
@@ -412,7 +412,7 @@ def _factor(unit: str, expected: str) -> float | None:
 
 def _limits(limits: Range, unit: str) -> tuple[float, float] | None:
     """Range in the unit of the problem; None if the problem measures something else."""
-    factor = _factor(limits[2], unit)
+    factor = conversion(limits[2], unit)
     return None if factor is None else (limits[0] * factor, limits[1] * factor)
 
 

@@ -597,6 +597,48 @@ STUDIES = (
     ),
 )
 
+#: A model and patients of one's own; the files are named by options of the command line.
+_OWN: Mapping[str, Any] = {
+    "problem": "",
+    "problem_key": "",
+    "patients": "",
+    "agents": ["vito", "vito-continuous"],
+    "n_replays": 5,
+    "episode": 1,
+}
+OWN = Study(
+    name="problem",
+    notebook="problem.ipynb",
+    title="Your own model, your own patients",
+    profiles={
+        "quick": {
+            **_OWN,
+            "n_states": [50, 100],
+            "n_samples": [10, 100],
+            "n_repeats": 1,
+            "methods": ["nelder-mead", "least-squares-multistart"],
+            "n_starts": 2,
+        },
+        "standard": {
+            **_OWN,
+            "n_states": [50, 100, 200, 400],
+            "n_samples": [10, 100, 1000],
+            "n_repeats": 1,
+            "methods": _PEERS,
+            "n_starts": 5,
+        },
+        "paper": {
+            **_OWN,
+            "n_states": [50, 100, 200, 300, 400, 500, 600],
+            "n_samples": [10, 100, 1000, 10000],
+            "n_repeats": 5,
+            "methods": _PEERS,
+            "n_starts": 100,
+        },
+    },
+    duration=dict.fromkeys(("quick", "standard", "paper"), "as long as your model takes"),
+)
+
 #: Studies of the demonstration, each at its quick profile.
 DEMO = ("rosenbrock-grid", "wbc-convergence", "ep-personalization")
 
@@ -609,9 +651,7 @@ def find_study(name: str) -> Study:
     ValueError
         If there is none.
     """
-    for study in STUDIES:
-        if study.name == name:
-            return study
-    raise ValueError(
-        f"there is no study {name!r}, expected one of {', '.join(s.name for s in STUDIES)}"
-    )
+    known = {study.name: study for study in (*STUDIES, OWN)}
+    if name not in known:
+        raise ValueError(f"there is no study {name!r}, expected one of {', '.join(known)}")
+    return known[name]

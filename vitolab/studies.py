@@ -7,29 +7,43 @@ manifest.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import os
 import shlex
 from collections.abc import Callable, Mapping
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitolab.display import say, shown
-from vitolab.files import atomic
+from vitolab.files import atomic, write_json
 from vitolab.notebooks import checked_value, declared_parameters, execute, find_notebook
+from vitolab.patients import read_patients
+from vitolab.problemfile import OwnProblem, ProblemError, read_problem
 from vitolab.runs import RunFolder, RunInfo, inspect_run, read_progress
-from vitolab.sizes import CHOICES, DEMO, LEAST, STUDIES, Study, find_study
+from vitolab.sizes import CHOICES, DEMO, LEAST, OWN, STUDIES, Study, find_study
 from vitolab.store import Run, code_version
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["DEMO", "GIVEN", "STUDIES", "Study", "checked_parameters", "demo", "find_study", "run"]
+__all__ = [
+    "DEMO",
+    "GIVEN",
+    "OWN",
+    "STUDIES",
+    "Study",
+    "checked_parameters",
+    "demo",
+    "find_study",
+    "run",
+]
 
 #: Parameters of every notebook that are not the study's: they come from arguments of `run`.
 GIVEN = ("seed", "n_jobs", "results", "run_folder")
-#: Parameters that name a file; empty for none.
-FILES = ("data",)
+#: Parameters that name a file of data, of which a copy is kept; empty for none.
+FILES = ("data", "patients")
 
 
 def _read_bolus(file: Path) -> object:
@@ -93,6 +107,8 @@ def run(
     for name in FILES:
         if parameters.get(name):
             parameters[name] = str(_kept(root, Path(parameters[name])))
+    if study is OWN:
+        _remember(root, parameters, again)
     folder = RunFolder.start(root, study.name, parameters, seed, code_version(), again=again)
     if folder.state == "complete":
         say(f"already complete: {folder.path}")
@@ -117,6 +133,82 @@ def _kept(root: Path, file: Path) -> Path:
         with atomic(kept) as temporary:
             temporary.write_bytes(content)
     return kept
+
+
+def _remember(root: Path, parameters: Mapping[str, Any], again: bool) -> None:
+    """Keep the description of a problem, and refuse to forget a run of another one half done.
+
+    Raises
+    ------
+    ProblemError
+        If a run of the same files, which held something else then, was interrupted; with every
+        difference.
+    """
+    described = read_problem(parameters["problem"]).described()
+    write_json(root / ".inputs" / f"{parameters['problem_key']}.json", described)
+    if again:
+        return
+    alike = {n: v for n, v in parameters.items() if n not in ("problem_key", "patients")}
+    for path in sorted((root / OWN.name).glob("*")):
+        info = inspect_run(path)
+        before = dict(info.parameters)
+        if info.status != "interrupted" or {n: before.get(n) for n in alike} != alike:
+            continue
+        patients = Path(str(before.get("patients")))
+        if patients.name != Path(parameters["patients"]).name or before == dict(parameters):
+            continue
+        changed = _changes(root / ".inputs" / f"{before.get('problem_key')}.json", described)
+        if str(patients) != parameters["patients"]:
+            changed += _changed_rows(patients, Path(parameters["patients"]))
+        start = f"{parameters['problem']}: {path.name} was interrupted, and cannot go on: "
+        raise ProblemError(
+            [
+                *(f"{start}{change}" for change in changed),
+                "expected what it was started with, or --again to begin another run",
+            ]
+        )
+
+
+def _changes(file: Path, now: Mapping[str, Any]) -> list[str]:
+    """Field by field, what is described otherwise than in a file."""
+    try:
+        before = _flat(json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return ["what it was started with is not known any more"]
+    after = _flat(json.loads(json.dumps(now)))
+    return [
+        f"{name} was {before.get(name, 'absent')}, is {after.get(name, 'absent')}"
+        for name in dict.fromkeys([*before, *after])
+        if before.get(name) != after.get(name)
+    ]
+
+
+def _flat(value: Any, where: str = "") -> dict[str, Any]:
+    """Fields of nested data by their place; entries of a list by their name."""
+    if isinstance(value, Mapping):
+        items = list(value.items())
+    elif isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
+        items = [(item.get("name", i), item) for i, item in enumerate(value)]
+    else:
+        return {where: value}
+    found: dict[str, Any] = {}
+    for name, item in items:
+        found |= _flat(item, f"{where}, {name}" if where else str(name))
+    return found
+
+
+def _changed_rows(before: Path, after: Path) -> list[str]:
+    """Rows of a file of patients that differ."""
+    try:
+        old, new = (path.read_text(encoding="utf-8-sig").splitlines() for path in (before, after))
+    except (OSError, ValueError):
+        return [f"{after.name} is another file"]
+    rows = zip_longest(old, new, fillvalue="absent")
+    return [
+        f"{after.name}, row {row}: was {was}, is {now}"
+        for row, (was, now) in enumerate(rows, start=1)
+        if was != now
+    ][:10]
 
 
 def checked_parameters(study: Study, profile: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,7 +238,11 @@ def checked_parameters(study: Study, profile: str, overrides: Mapping[str, Any])
             raise ValueError(f"{study.name}: there is no parameter {name!r}, {expected}")
         parameters[name] = checked_value(f"{study.name}: {name}", value, own[name][0])
         _check_counts(f"{study.name}: {name}", parameters[name], LEAST.get(name, 1))
-    if study in STUDIES:  # in a notebook of somebody else's these names may mean other things
+    if study is OWN:
+        parameters |= _check_own(parameters)
+    if (
+        study in STUDIES or study is OWN
+    ):  # in a notebook of somebody else's these names may mean other things
         _check_choices(study, parameters)
     for name in FILES:
         if parameters.get(name):
@@ -157,6 +253,40 @@ def checked_parameters(study: Study, profile: str, overrides: Mapping[str, Any])
             if study.name in READERS:
                 READERS[study.name](file)
     return parameters
+
+
+def _check_own(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Read a problem and its patients, to refuse them before anything runs.
+
+    Returns
+    -------
+    dict
+        Parameters that follow: where the problem is, and its key.
+
+    Raises
+    ------
+    ProblemError, InputError, ValueError
+    """
+    for name in ("problem", "patients"):
+        if not parameters[name]:
+            raise ValueError(f"{OWN.name}: {name} is missing, expected --{name} FILE")
+    if parameters["problem_key"]:
+        raise ValueError(f"{OWN.name}: problem_key follows from the problem, expected none")
+    own: OwnProblem = read_problem(parameters["problem"])
+    table = read_patients(
+        Path(parameters["patients"]).absolute(), own.problem, data=own.data, ranges=own.ranges
+    )
+    if len(table.patients) < 2:
+        raise ValueError(
+            f"{parameters['patients']}: found {len(table.patients)} patient, expected at least 2: "
+            "each is personalised by what was learned from the others"
+        )
+    staged = [name for name in parameters["methods"] if "cascade" in name]
+    if staged:
+        raise ValueError(
+            f"{OWN.name}: {staged[0]} is for electrophysiology, expected another method"
+        )
+    return {"problem": str(own.path), "problem_key": own.key}
 
 
 def _check_counts(what: str, value: Any, least: int) -> None:

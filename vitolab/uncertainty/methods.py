@@ -12,7 +12,7 @@ from vitolab.agent import Vito
 from vitolab.problem import Patient, Problem
 from vitolab.trajectories import Personalizer, Trajectories
 from vitolab.validation import EPISODE, REFERENCES, child_seed
-from vitolab.validation.parts import Part, PartStore, allowed, walks_for, work_through
+from vitolab.validation.parts import Part, PartStore, allowed, walks_for, work_through, workers
 
 #: Learns from walks: ``learner(problem, walks, seed=...)``.
 Learner = Callable[..., Personalizer]
@@ -122,7 +122,7 @@ class Methods:
             run.progress(f"{stage}: exploring", 0, len(work))
             walks = self._explore(problem, seed, n_jobs, cache)
         # short steps of plain Python between the runs, which threads would take in turns
-        work_through(run, stage, work, partial(fold, walks), n_jobs, prefer="processes")
+        work_through(run, stage, work, partial(fold, walks), n_jobs, prefer=workers(problem))
 
     def _explore(
         self, problem: Problem, seed: int, n_jobs: int, cache: Path | None

@@ -22,6 +22,7 @@ from vitolab.validation.parts import (
     child_seed,
     walks_for,
     work_through,
+    workers,
 )
 from vitolab.validation.references import REFERENCES
 
@@ -140,7 +141,7 @@ def grid(
                     walks_for, problem, patients, n_samples, child, n_jobs, cache, episode
                 ),
                 # many short steps of plain Python, which threads would take in turns
-                prefer="processes",
+                prefer=workers(problem),
             )
 
 

@@ -92,6 +92,15 @@ def allowed(n_states: int, problem: Problem, walks: Trajectories) -> int:
     return min(n_states, n_states_at_most(problem, walks))
 
 
+def workers(problem: Problem) -> Literal["threads", "processes"]:
+    """What runs methods of many short steps of Python, which threads would take in turns.
+
+    A model that has processes of its own is waited for in threads: processes that start processes
+    would be too many.
+    """
+    return "threads" if getattr(problem.simulate, "own_processes", False) else "processes"
+
+
 def check_patients(patients: Sequence[Patient]) -> None:
     """Refuse too few patients to leave one out."""
     if len(patients) < 2:

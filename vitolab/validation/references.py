@@ -21,7 +21,15 @@ from vitolab.reference import (
 )
 from vitolab.tables import fit_row, joined_traces, table, trace_columns
 from vitolab.trajectories import Personalizer
-from vitolab.validation.parts import Part, PartStore, budget, child_seed, given, work_through
+from vitolab.validation.parts import (
+    Part,
+    PartStore,
+    budget,
+    child_seed,
+    given,
+    work_through,
+    workers,
+)
 
 REFERENCES: dict[str, Callable[[Problem], Personalizer]] = {
     "nelder-mead": NelderMead,
@@ -120,7 +128,9 @@ def reference_runs(
             seed=seed,
         )
         # short steps of plain Python between the runs, which threads would take in turns
-        work_through(run, f"{setup}, reference methods", work, fold, n_jobs, prefer="processes")
+        work_through(
+            run, f"{setup}, reference methods", work, fold, n_jobs, prefer=workers(problem)
+        )
 
 
 def _reference_fold(

@@ -1,0 +1,358 @@
+"""Simulators of one parameter vector: what goes wrong ends, is told apart, and leaves nothing."""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+import simulators
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vitolab.adapters import FileFunction, FunctionModel, OdeFunction, ProgramModel
+from vitolab.failures import Kind, collected, explained
+from vitolab.problem import Objective, Parameter, Patient, Problem
+
+PATIENT = Patient("P", {"u": 1.0}, {"heart_rate": 60.0})
+OUTPUTS = ("u", "w")
+
+
+def causes(model, x):
+    """Answers of a model, and its causes by row."""
+    with explained() as reasons:
+        y = model(np.array(x, dtype=float), PATIENT)
+    return y, reasons
+
+
+@pytest.fixture(scope="module")
+def moody():
+    model = FunctionModel(simulators.moody, OUTPUTS, time_limit=1.0, n_workers=2)
+    yield model
+    model.close()
+
+
+def test_each_way_to_fail_is_told_apart_and_the_others_answer(moody):
+    began = time.monotonic()
+    x = [[float(way), 0.5] for way in range(10)]
+    y, reasons = causes(moody, x)
+    assert time.monotonic() - began < 30
+    assert np.array_equal(np.flatnonzero(np.isfinite(y).all(axis=1)), [0, 9])
+    assert np.array_equal(y[9], [9.5, 8.5])
+    assert reasons == {
+        1: (Kind.RAISED, "ValueError: x is one", 0),
+        2: (Kind.TIME_OUT, "no answer within 1 s", 0),
+        3: (Kind.CRASHED, "SIGSEGV(-11)", 0),
+        4: (Kind.RAISED, "SystemExit: 3", 0),
+        5: (Kind.SHAPE, "output 'w' is missing, found u", 0),
+        6: (Kind.NOT_FINITE, "w", 0),
+        7: (Kind.SHAPE, "shape (), expected (2,)", 0),
+        8: (Kind.RAISED, "TimeoutError: from within", 0),
+    }
+
+
+def test_a_call_that_hangs_is_really_ended():
+    model = FunctionModel(simulators.moody, OUTPUTS, time_limit=0.5, n_workers=1)
+    before = set(psutil.Process().children(recursive=True))
+    model(np.array([[0.0, 0.0]]), PATIENT)
+    (worker,) = [
+        child
+        for child in set(psutil.Process().children(recursive=True)) - before
+        if "popen_loky" in " ".join(child.cmdline())
+    ]
+    y, _ = causes(model, [[2.0, 0.0], [0.0, 0.0]])
+    assert not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE
+    assert np.isfinite(y[1]).all()
+    model.close()
+
+
+def test_functions_of_a_notebook_and_closures_travel():
+    shift = 3.0
+    model = FunctionModel(lambda x, patient: [x[0] + shift, patient.data["heart_rate"]], OUTPUTS)
+    assert np.array_equal(model(np.array([[1.0, 0.0]]), PATIENT), [[4.0, 60.0]])
+    model.close()
+
+
+@settings(max_examples=5, deadline=None)
+@given(n=st.integers(1, 7), n_workers=st.integers(0, 2))
+def test_any_number_of_workers_answers_the_same(n, n_workers):
+    x = np.random.default_rng(n).normal(size=(n, 2))
+    model = FunctionModel(simulators.decent, OUTPUTS, n_workers=n_workers)
+    expected = np.stack([x[:, 0] + x[:, 1], x[:, 0] - x[:, 1]], axis=1)
+    assert np.array_equal(model(x, PATIENT), expected)
+    model.close()
+
+
+def test_retries_are_made_and_counted(tmp_path):
+    def lucky(x, patient):
+        path = Path(patient.data["folder"]) / str(x[0])
+        tries = len(path.read_text()) if path.exists() else 0
+        path.write_text("x" * (tries + 1))
+        if tries < x[1]:
+            raise OSError("license server")
+        return [1.0, 2.0]
+
+    patient = Patient("P", {}, {"folder": str(tmp_path)})
+    for n_workers in (0, 1):
+        model = FunctionModel(lucky, OUTPUTS, retries=2, n_workers=n_workers)
+        with explained() as reasons:
+            y = model(np.array([[n_workers + 0.1, 2.0], [n_workers + 0.2, 9.0]]), patient)
+        assert np.array_equal(np.isfinite(y).all(axis=1), [True, False])
+        assert reasons == {1: (Kind.RAISED, "OSError: license server", 2)}
+        model.close()
+
+
+def test_a_file_of_functions_imports_what_is_beside_it(tmp_path):
+    (tmp_path / "constants_beside.py").write_text("K = 7.0\n")
+    (tmp_path / "own.py").write_text(
+        "from constants_beside import K\ndef simulate(x, patient):\n    return [K * x[0], x[1]]\n"
+    )
+    model = FunctionModel(FileFunction(tmp_path / "own.py", "simulate"), OUTPUTS, n_workers=1)
+    assert np.array_equal(model(np.array([[2.0, 1.0]]), PATIENT), [[14.0, 1.0]])
+    model.close()
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"outputs": ()}, "outputs are"),
+        ({"outputs": ("u", "u")}, "each once"),
+        ({"time_limit": 0.0}, "time_limit is 0 s"),
+        ({"time_limit": 1.0, "n_workers": 0}, "time_limit needs worker processes"),
+        ({"retries": -1}, "retries is -1"),
+        ({"n_workers": -1}, "n_workers is -1"),
+    ],
+)
+def test_settings_without_sense_are_refused(settings, says):
+    with pytest.raises(ValueError, match=says):
+        FunctionModel(**{"function": simulators.decent, "outputs": OUTPUTS, **settings})
+
+
+def test_workers_end_with_a_parent_that_is_killed(tmp_path):
+    script = tmp_path / "parent.py"
+    script.write_text(
+        "import sys, time, numpy as np\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "import psutil, simulators\n"
+        "from vitolab.adapters import FunctionModel\n"
+        "from vitolab.problem import Patient\n"
+        "if __name__ == '__main__':\n"
+        "    model = FunctionModel(simulators.decent, ('u', 'w'), n_workers=2)\n"
+        "    model(np.zeros((4, 2)), Patient('P', {}))\n"
+        "    print(*[c.pid for c in psutil.Process().children(recursive=True)], flush=True)\n"
+        "    time.sleep(100)\n"
+    )
+    parent = psutil.Popen([sys.executable, str(script)], stdout=-1, text=True)
+    children = [psutil.Process(int(pid)) for pid in parent.stdout.readline().split()]
+    assert len(children) >= 2
+    parent.kill()
+    parent.wait()
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert not alive
+
+
+# A program of one's own: here Python, which is there on every machine.
+
+PROGRAM = """
+import json, os, sys, time
+told = json.load(open(sys.argv[1]))
+a, b = told["parameters"]["a"], told["parameters"]["b"]
+print("working")
+if a == 1: sys.exit("cannot go on\\n")
+if a == 2: time.sleep(100)
+if a == 3: os.kill(os.getpid(), 9)
+if a == 4: sys.exit(0)
+if a == 5: bytearray(3_000_000_000)
+if a == 6: open(sys.argv[2], "w").write("{"); sys.exit(0)
+json.dump({"u": a + b, "w": a - b, "rate": told["patient"]["heart_rate"]}, open(sys.argv[2], "w"))
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+
+    def make(**more):
+        return ProgramModel(
+            (sys.executable, str(script), "{input}", "{output}"),
+            ("a", "b"),
+            ("u", "w"),
+            folder=tmp_path / "calls",
+            **{"n_workers": 2, **more},
+        )
+
+    return make
+
+
+def test_a_program_answers_fails_and_leaves_what_explains_it(program, tmp_path):
+    model = program(time_limit=3.0, memory_limit=2000.0)
+    y, reasons = causes(model, [[float(way), 0.5] for way in range(8)])
+    assert np.array_equal(np.flatnonzero(np.isfinite(y).all(axis=1)), [0, 7])
+    assert np.array_equal(y[7], [7.5, 6.5])
+    assert reasons[1] == (Kind.CRASHED, "exit status 1: cannot go on", 0)
+    assert reasons[2] == (Kind.TIME_OUT, "no answer within 3 s", 0)
+    assert reasons[3] == (Kind.CRASHED, "ended by SIGKILL: working", 0)
+    assert reasons[4] == (Kind.SHAPE, "output.json is missing after the program ended", 0)
+    assert reasons[5] == (Kind.CRASHED, "exit status 1: MemoryError", 0)
+    assert reasons[6][0] is Kind.RAISED
+    assert reasons[6][1].startswith("reading the output: JSONDecodeError")
+    kept = list((tmp_path / "calls").iterdir())
+    assert len(kept) == 6
+    for folder in kept:
+        assert (folder / "failed.txt").read_text().strip()
+        assert (folder / "stdout.txt").read_text() == "working\n"
+        assert json.loads((folder / "input.json").read_text())["parameters"]["b"] == 0.5
+
+
+def test_what_a_program_started_ends_with_it(tmp_path):
+    note = tmp_path / "pid"
+    model = ProgramModel(
+        ("sh", "-c", f"sleep 100 & echo $! > {note}; wait"), ("a",), ("u",), time_limit=1.0
+    )
+    _, reasons = causes(model, [[0.0]])
+    assert reasons[0][0] is Kind.TIME_OUT
+    pid = int(note.read_text())
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def test_few_folders_of_failed_calls_are_kept(program, tmp_path):
+    causes(program(), [[4.0, 0.0]] * 25)
+    assert len(list((tmp_path / "calls").iterdir())) <= 21  # two at the same time
+    causes(program(), [[0.0, 0.0]] * 2)
+    assert len(list((tmp_path / "calls").iterdir())) <= 21
+
+
+def test_values_and_files_stand_in_the_command_and_other_braces_stay(tmp_path):
+    model = ProgramModel(
+        ("sh", "-c", 'echo "u\n{a}" > "{output}"; test "{c} {}" = "$1 {}"', "sh", "{c}"),
+        ("a",),
+        ("u",),
+        output="out.csv",
+    )
+    y, reasons = causes(model, [[0.1 + 0.2]])
+    assert reasons == {}
+    assert y[0, 0] == 0.1 + 0.2  # to the last bit
+
+
+def test_csv_goes_in_and_own_functions_read_and_write(tmp_path):
+    model = ProgramModel(("cp", "{input}", "{output}"), ("u", "w"), OUTPUTS, "i.csv", "o.csv")
+    assert np.array_equal(model(np.array([[1.5, -2.0]]), PATIENT), [[1.5, -2.0]])
+
+    def write(folder, values, patient):
+        (folder / "in.txt").write_text(f"{values['a']} {patient.data['heart_rate']}")
+
+    def read(folder):
+        return [float(v) for v in (folder / "in.txt").read_text().split()]
+
+    own = ProgramModel(("true",), ("a",), OUTPUTS, write=write, read=read)
+    assert np.array_equal(own(np.array([[2.0]]), PATIENT), [[2.0, 60.0]])
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"command": ()}, "expected a program"),
+        ({"command": ("no-such-program-anywhere",)}, "there is no program 'no-such"),
+        ({"memory_limit": 0.0}, "memory_limit is 0 MB"),
+        ({"output": "../out.json"}, "expected a name without a folder"),
+    ],
+)
+def test_programs_that_cannot_be_run_are_refused(settings, says):
+    known = {"command": ("true",), "parameters": ("a",), "outputs": ("u",)}
+    with pytest.raises(ValueError, match=says):
+        ProgramModel(**{**known, **settings})
+
+
+# Differential equations with known solutions.
+
+
+def test_decay_is_the_closed_form():
+    model = OdeFunction(
+        rhs=lambda t, s, x, patient: -x[0] * s,
+        initial=lambda x, patient: [x[1]],
+        features=lambda solution, x, patient: [solution.state[0, -1], len(solution.t)],
+        duration=2.0,
+        options={"rtol": 1e-9, "atol": 1e-12},
+    )
+    last, n = model(np.array([0.7, 3.0]), PATIENT)
+    assert last == pytest.approx(3.0 * np.exp(-1.4), rel=1e-7)
+    assert n == 201
+
+
+def test_a_driven_system_is_followed_to_its_period():
+    """s' = −k s + cos ωt settles to (k cos ωt + ω sin ωt) / (k² + ω²)."""
+    k = 0.3
+
+    def duration(x, patient):
+        return 60.0 / patient.data["heart_rate"]
+
+    def rhs(t, s, x, patient):
+        return -k * s + np.cos(2 * np.pi * t / duration(x, patient))
+
+    model = OdeFunction(
+        rhs=rhs,
+        initial=lambda x, patient: [100.0],
+        features=lambda solution, x, patient: [solution.state[0, 0], solution.n_cycles],
+        duration=duration,
+        periodic=True,
+        tolerance=1e-7,
+        options={"rtol": 1e-9, "atol": 1e-11},
+    )
+    first, n_cycles = model(np.array([0.0]), PATIENT)
+    omega = 2 * np.pi
+    assert first == pytest.approx(k / (k**2 + omega**2), rel=1e-4)
+    # the rest of the beginning fades by exp(−k) in each cycle
+    assert n_cycles == pytest.approx(np.log(100 / 1e-7 / 0.16) / k, rel=0.15)
+    with pytest.raises(ArithmeticError, match="not periodic after 3 cycles"):
+        OdeFunction(**{**vars(model), "max_cycles": 3})(np.array([0.0]), PATIENT)
+
+
+def test_events_are_found_and_end_a_cycle():
+    """A ball thrown up with v returns after 2 v / g."""
+
+    def ground(t, s, x, patient):
+        return s[0]
+
+    ground.terminal, ground.direction = True, -1
+    model = OdeFunction(
+        rhs=lambda t, s, x, patient: [s[1], -9.81],
+        initial=lambda x, patient: [0.0, x[0]],
+        features=lambda solution, x, patient: [
+            solution.t[-1],
+            solution.events[0][-1],
+            solution.state[0, -1],
+        ],
+        duration=100.0,
+        events=(ground,),
+        options={"rtol": 1e-10, "atol": 1e-12},
+    )
+    ended, event, height = model(np.array([4.0]), PATIENT)
+    assert ended == event == pytest.approx(8.0 / 9.81, rel=1e-9)
+    assert height == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_solver_that_gives_up_is_a_failed_run():
+    model = FunctionModel(
+        OdeFunction(
+            rhs=lambda t, s, x, patient: s**2,  # infinite at t = 1
+            initial=lambda x, patient: [1.0],
+            features=lambda solution, x, patient: [solution.state[0, -1]],
+            duration=2.0,
+        ),
+        ("u",),
+        n_workers=0,
+    )
+    problem = Problem(
+        "blow-up",
+        "1",
+        (Parameter("a", "a", "", 0, 1, 0.5, 0.1),),
+        (Objective("u", "u", "", 1.0),),
+        model,
+    )
+    with collected() as record:
+        assert np.isnan(problem.run(np.array([[0.5]]), PATIENT)).all()
+    assert record.failures[0].kind is Kind.RAISED
+    assert record.failures[0].text.startswith("ArithmeticError: the solver gave up")

@@ -1,0 +1,38 @@
+"""Other people's simulators as the batched callable that a `Problem` takes.
+
+Two of them make the callable: `FunctionModel` from a Python function of one parameter vector, in
+processes of its own, and `ProgramModel` from an external program. The others make such a
+function from what people have: `OdeFunction` from the right-hand side of an ordinary differential
+equation.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vitolab.adapters.function import FileFunction, FunctionModel
+    from vitolab.adapters.ode import OdeFunction
+    from vitolab.adapters.program import ProgramModel
+
+__all__ = ["FileFunction", "FunctionModel", "OdeFunction", "ProgramModel"]
+
+_HOMES = {
+    "FileFunction": "function",
+    "FunctionModel": "function",
+    "OdeFunction": "ode",
+    "ProgramModel": "program",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load an adapter when it is first used (PEP 562)."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """List the adapters, loaded or not."""
+    return sorted(__all__)

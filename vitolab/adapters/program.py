@@ -1,0 +1,258 @@
+"""An external program: parameters in a file, outputs in a file, a folder of its own per call."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+from vitolab.adapters.rows import Answer, NoAnswer, answers, ask_again, check_limits, selected
+from vitolab.failures import Kind, described, first_line
+from vitolab.problem import FloatArray, Patient
+
+#: Writes the input: ``write(folder, parameters by name, patient)``.
+Write = Callable[[Path, Mapping[str, float], Patient], None]
+#: Reads the outputs by name from the folder.
+Read = Callable[[Path], Mapping[str, float]]
+
+_KEPT = 20  # folders of failed calls; more would fill a disk
+_MARK = "failed.txt"  # in a folder that is kept
+_TAIL = 4096  # bytes at the end of what a program said that are looked at
+
+
+@dataclass(frozen=True)
+class ProgramModel:
+    """A batched model from a program that is started once per forward run.
+
+    Each call has a folder of its own: the working directory of the program. It is removed when
+    the call was answered. There is no shell in between.
+
+    Attributes
+    ----------
+    command : tuple of str
+        Program and arguments. ``{input}``, ``{output}``, ``{folder}`` and the name of a parameter
+        in braces stand for files, the folder and the value.
+    parameters : tuple of str
+        Names of the parameters, in their order.
+    outputs : tuple of str
+        Names of the outputs, in the order of the problem's objectives.
+    input, output : str
+        Names of the files; those that end in ``.csv`` have a header and one row, others are JSON:
+        ``{"parameters": {...}, "patient": {...}}``, and an object of the outputs.
+    write, read : callable, optional
+        Functions that write the input and read the outputs instead.
+    time_limit : float, optional
+        Of one call, s of wall clock; then the program and what it started are killed.
+    memory_limit : float, optional
+        Address space of the program, MB; on Linux only.
+    n_workers : int, optional
+        Calls at the same time; by default one per processor.
+    retries : int
+        Further attempts for a call that fails.
+    folder : Path, optional
+        Where the folders of calls are made, and the first twenty of failed calls are kept, with
+        what the program said in ``stdout.txt`` and ``stderr.txt`` and the cause in ``failed.txt``.
+        By default among temporary files, where none is kept.
+
+    Raises
+    ------
+    ValueError
+        If the command is empty, its program is not found, or a limit is not above 0.
+    """
+
+    command: tuple[str, ...]
+    parameters: tuple[str, ...]
+    outputs: tuple[str, ...]
+    input: str = "input.json"
+    output: str = "output.json"
+    write: Write | None = None
+    read: Read | None = None
+    time_limit: float | None = None
+    memory_limit: float | None = None
+    n_workers: int | None = None
+    retries: int = 0
+    folder: Path | None = None
+    own_processes: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        workers = check_limits(self.outputs, self.time_limit, self.retries, self.n_workers)
+        object.__setattr__(self, "n_workers", max(workers, 1))
+        if not self.command or not all(isinstance(part, str) for part in self.command):
+            raise ValueError(f"command is {self.command!r}, expected a program and its arguments")
+        if shutil.which(self.command[0]) is None:
+            raise ValueError(f"command: there is no program {self.command[0]!r} that can be run")
+        if self.memory_limit is not None:
+            if not 0 < self.memory_limit < math.inf:
+                raise ValueError(f"memory_limit is {self.memory_limit:g} MB, expected above 0")
+            if sys.platform != "linux":
+                raise ValueError("memory_limit is given, which only Linux holds a program to")
+        for name in (self.input, self.output):
+            if not name or Path(name).name != name:
+                raise ValueError(f"file {name!r}: expected a name without a folder")
+
+    def __call__(self, x: FloatArray, patient: Patient) -> FloatArray:
+        """Run the model.
+
+        Parameters
+        ----------
+        x : ndarray, shape (n, n_parameters)
+        patient : Patient
+
+        Returns
+        -------
+        ndarray, shape (n, n_outputs)
+            NaN where a run failed; why is told to `vitolab.failures`.
+        """
+        ask = partial(self._ask, patient=patient)
+        return answers(
+            lambda row: ask_again(partial(ask, row), self.retries),
+            x,
+            len(self.outputs),
+            self.n_workers or 1,
+        )
+
+    def _ask(self, x: FloatArray, patient: Patient) -> Answer:
+        """Run the program once."""
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix="run-", dir=self.folder))
+        keep = False
+        try:
+            answer = self._within(folder, x, patient)
+            if isinstance(answer, NoAnswer) and self.folder is not None:
+                keep = len(list(self.folder.glob(f"run-*/{_MARK}"))) < _KEPT
+                text = f"{answer.kind}: {answer.text}\n"
+                (folder / _MARK).write_text(text, encoding="utf-8")
+            return answer
+        finally:
+            if not keep:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _within(self, folder: Path, x: FloatArray, patient: Patient) -> Answer:
+        """Run the program in a folder."""
+        values = dict(zip(self.parameters, x.tolist(), strict=True))
+        try:
+            (self.write or partial(_write, name=self.input))(folder, values, patient)
+        except Exception as error:
+            return NoAnswer(Kind.RAISED, f"writing the input: {described(error)}")
+        ended = self._start(folder, values)
+        if ended is not None:
+            return ended
+        try:
+            found = (self.read or partial(_read, name=self.output))(folder)
+        except FileNotFoundError as error:
+            name = Path(str(error.filename)).name
+            return NoAnswer(Kind.SHAPE, f"{name} is missing after the program ended")
+        except Exception as error:
+            return NoAnswer(Kind.RAISED, f"reading the output: {described(error)}")
+        return selected(found, self.outputs)
+
+    def _start(self, folder: Path, values: Mapping[str, float]) -> NoAnswer | None:
+        """Run the program to its end; None if it ended well."""
+        known = {
+            "input": str(folder / self.input),
+            "output": str(folder / self.output),
+            "folder": str(folder),
+            **{name: repr(value) for name, value in values.items()},
+        }
+        command = [_filled(part, known) for part in self.command]
+        with (folder / "stdout.txt").open("wb") as out, (folder / "stderr.txt").open("wb") as err:
+            try:
+                process = subprocess.Popen(
+                    command,
+                    cwd=folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    start_new_session=True,  # so that what it starts can be ended with it
+                )
+            except OSError as error:
+                return NoAnswer(Kind.CRASHED, f"cannot be started: {error.strerror}")
+            try:
+                _limit(process, self.memory_limit)
+                code = process.wait(self.time_limit)
+            except subprocess.TimeoutExpired:
+                return NoAnswer(Kind.TIME_OUT, f"no answer within {self.time_limit:g} s")
+            finally:
+                _kill(process)
+        if code == 0:
+            return None
+        how = f"exit status {code}" if code > 0 else f"ended by {signal.Signals(-code).name}"
+        said = _last_line(folder / "stderr.txt") or _last_line(folder / "stdout.txt")
+        return NoAnswer(Kind.CRASHED, f"{how}: {said}" if said else how)
+
+
+def _filled(part: str, known: Mapping[str, str]) -> str:
+    """Put values in the place of names in braces; braces around anything else stay."""
+    for name, value in known.items():
+        part = part.replace("{" + name + "}", value)
+    return part
+
+
+def _write(folder: Path, values: Mapping[str, float], patient: Patient, *, name: str) -> None:
+    """Write the input as CSV or JSON."""
+    path = folder / name
+    if path.suffix == ".csv":
+        told = {**values, **{k: v for k, v in patient.data.items() if k not in values}}
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerows([told.keys(), told.values()])
+        return
+    content = {"parameters": dict(values), "patient": dict(patient.data)}
+    path.write_text(json.dumps(content, indent=1), encoding="utf-8")
+
+
+def _read(folder: Path, *, name: str) -> Mapping[str, float]:
+    """Read the outputs from CSV or JSON."""
+    path = folder / name
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".csv":
+        header, row, *further = csv.reader(text.splitlines())
+        if further or len(header) != len(row):
+            raise ValueError(f"{name}: expected a header and one row of as many cells")
+        return {key.strip(): float(value) for key, value in zip(header, row, strict=True)}
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise ValueError(f"{name}: {type(found).__name__}, expected an object of outputs")
+    return found
+
+
+def _limit(process: subprocess.Popen[bytes], megabytes: float | None) -> None:
+    """Hold a process to so much memory."""
+    if megabytes is None or sys.platform != "linux":
+        return
+    import resource
+
+    most = int(megabytes * 1e6)
+    try:
+        resource.prlimit(process.pid, resource.RLIMIT_AS, (most, most))
+    except ProcessLookupError:
+        return  # ended already
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process and all that it started."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _last_line(path: Path) -> str:
+    """Last line of a text that is not empty."""
+    with path.open("rb") as file:
+        file.seek(0, os.SEEK_END)
+        file.seek(max(file.tell() - _TAIL, 0))
+        lines: Sequence[str] = file.read().decode("utf-8", "replace").splitlines()
+    return first_line("\n".join(reversed(lines)))

@@ -1,0 +1,130 @@
+"""A batch of forward runs, one by one: what each gave, or why it gave nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from vitolab.failures import Kind, explain
+from vitolab.problem import FloatArray, Patient
+
+
+@dataclass(frozen=True)
+class NoAnswer:
+    """Why a forward run gave nothing.
+
+    Attributes
+    ----------
+    kind : Kind
+    text : str
+    n_retries : int
+        Further attempts that were made.
+    """
+
+    kind: Kind
+    text: str
+    n_retries: int = 0
+
+
+Answer = FloatArray | NoAnswer
+
+
+def answers(
+    ask: Callable[[FloatArray], Answer], x: FloatArray, n_outputs: int, n_workers: int
+) -> FloatArray:
+    """Ask for each row, some at the same time, and explain those without an answer.
+
+    Parameters
+    ----------
+    ask : callable
+        Takes one parameter vector, shape (n_parameters,).
+    x : ndarray, shape (n, n_parameters)
+    n_outputs, n_workers : int
+
+    Returns
+    -------
+    ndarray, shape (n, n_outputs)
+    """
+    y = np.full((len(x), n_outputs), np.nan)
+    at_once = min(n_workers, len(x))
+    if at_once > 1:
+        with ThreadPoolExecutor(at_once) as threads:
+            found = list(threads.map(ask, x))
+    else:
+        found = [ask(row) for row in x]
+    for row, answer in enumerate(found):
+        if isinstance(answer, NoAnswer):
+            explain(row, answer.kind, answer.text, answer.n_retries)
+        else:
+            y[row] = answer
+    return y
+
+
+def ask_again(ask: Callable[[], Answer], retries: int) -> Answer:
+    """Ask until there is an answer, at most ``retries`` times more."""
+    for n_retries in range(retries + 1):
+        answer = ask()
+        if not isinstance(answer, NoAnswer):
+            return answer
+        last = NoAnswer(answer.kind, answer.text, n_retries)
+    return last
+
+
+def selected(found: object, outputs: Sequence[str]) -> Answer:
+    """Numbers in the order of the outputs, from a mapping by name or a sequence of them.
+
+    Parameters
+    ----------
+    found : mapping of str to float, or sequence of float
+    outputs : sequence of str
+
+    Returns
+    -------
+    ndarray, shape (n_outputs,), or NoAnswer
+        `Kind.SHAPE` where an output is missing or there are more or fewer; `Kind.NOT_FINITE` where
+        one is None, NaN or infinite.
+    """
+    if isinstance(found, Mapping):
+        missing = [name for name in outputs if name not in found]
+        if missing:
+            there = ", ".join(map(str, found)) or "nothing"
+            return NoAnswer(Kind.SHAPE, f"output {missing[0]!r} is missing, found {there}")
+        found = [found[name] for name in outputs]
+    try:
+        y = np.array(found, dtype=np.float64)
+    except (TypeError, ValueError):
+        return NoAnswer(Kind.SHAPE, f"{type(found).__name__}, expected {len(outputs)} numbers")
+    if y.shape != (len(outputs),):
+        return NoAnswer(Kind.SHAPE, f"shape {y.shape}, expected ({len(outputs)},)")
+    bad = [name for name, is_finite in zip(outputs, np.isfinite(y), strict=True) if not is_finite]
+    return NoAnswer(Kind.NOT_FINITE, ", ".join(bad)) if bad else y
+
+
+def check_limits(
+    outputs: Sequence[str], time_limit: float | None, retries: int, n_workers: int | None
+) -> int:
+    """Refuse settings that make no sense; number of workers, by default one per processor.
+
+    Raises
+    ------
+    ValueError
+    """
+    if not outputs or len(set(outputs)) < len(outputs):
+        raise ValueError(f"outputs are {list(outputs)}, expected at least one name, each once")
+    if time_limit is not None and not 0 < time_limit < float("inf"):
+        raise ValueError(f"time_limit is {time_limit:g} s, expected above 0")
+    if retries < 0:
+        raise ValueError(f"retries is {retries}, expected at least 0")
+    if n_workers is not None and n_workers < 0:
+        raise ValueError(f"n_workers is {n_workers}, expected at least 0")
+    if n_workers is not None:
+        return n_workers
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+#: A function of one parameter vector: numbers by name of output, or in their order.
+Function = Callable[[FloatArray, Patient], Mapping[str, float] | Sequence[float]]
