@@ -189,9 +189,13 @@ def _patients(stored: Stored, repeat: int) -> Part:
 
 def _agents(stored: Stored, repeat: int) -> Part:
     rows = stored.personalizations
-    table = plots.agent_table(rows)
+    own = stored.entry.info.study == "problem"
+    whose = ("of a file", "patients of a file") if own else ("synthetic", "synthetic patients")
+    table = plots.agent_table(rows, whose=whose[0])
     episode = stored.entry.info.parameters.get("episode")
-    figure = plots.agent_curves(rows, episode=episode if isinstance(episode, int) else 1)
+    figure = plots.agent_curves(
+        rows, patients=whose[1], episode=episode if isinstance(episode, int) else 1
+    )
     return Part(words.agents(table), figure, (("All numbers", table),))
 
 

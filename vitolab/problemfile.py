@@ -29,8 +29,8 @@ _WORD = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
 _TITLE = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
 Word = Annotated[str, Field(pattern=f"^{_WORD}$")]
-Number = Annotated[float, Field(allow_inf_nan=False, strict=False)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=False)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Text = Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f<>]*$")]
 
 
@@ -120,6 +120,7 @@ class ProgramTable(_Worked):
     keep: str = "failed_runs"
 
 
+ADAPTERS = ("function", "program")
 ModelTable = Annotated[FunctionTable | ProgramTable, Field(discriminator="adapter")]
 
 
@@ -301,13 +302,14 @@ _EXPECTED: Mapping[str, str] = {
     "model_type": "expected a table",
     "model_attributes_type": "expected a table",
     "too_short": "is empty, expected at least one entry",
-    "union_tag_not_found": "has no adapter, expected one of function, program",
+    "union_tag_not_found": f"has no adapter, expected one of {', '.join(ADAPTERS)}",
 }
 
 
 def _sentence(error: Any, names: Mapping[tuple[str, int], str]) -> str:
     """One thing that is wrong, as a sentence that says where."""
-    places = [p for p in error["loc"] if p not in ("function", "program") or p == error["loc"][-1]]
+    # the choice of an adapter stands among the places, though not in the file
+    places = [p for i, p in enumerate(error["loc"]) if i != 1 or p not in ADAPTERS]
     where = ""
     for i, place in enumerate(places):
         if isinstance(place, int):
@@ -323,6 +325,10 @@ def _sentence(error: Any, names: Mapping[tuple[str, int], str]) -> str:
         return f"{where} is {_shown(value)}, {said}"
     if kind == "string_pattern_mismatch":
         return f"{where} is {_shown(value)}, expected letters, digits and underscores"
+    if kind == "union_tag_invalid":
+        return (
+            f"{where}, adapter is {_shown(value['adapter'])}, expected one of {', '.join(ADAPTERS)}"
+        )
     message = error["msg"].removeprefix("Input should be ")
     return f"{where} is {_shown(value)}, expected {message}"
 

@@ -33,8 +33,8 @@ _AGENTS = {
 FLOOR = 1e-3
 _MEASURES = (
     ("success", "patients solved [%]"),
-    ("runs_all", "mean forward runs, all patients"),
-    ("runs_solved", "mean forward runs, solved patients"),
+    ("runs_all", "forward runs, all"),
+    ("runs_solved", "forward runs, solved"),
 )
 
 
@@ -258,7 +258,10 @@ def _logarithmic(values: list[float]) -> dict[str, Any]:
 
 
 def agent_table(
-    personalizations: pd.DataFrame, *, reference: str = "least-squares-multistart"
+    personalizations: pd.DataFrame,
+    *,
+    reference: str = "least-squares-multistart",
+    whose: str = "synthetic",
 ) -> pd.DataFrame:
     """Success of those who can be solved, and runs, of every method and training size.
 
@@ -268,6 +271,8 @@ def agent_table(
     reference : str
         What a user would take instead: how many times more runs it makes, over the patients that
         both solved, whose number stands beside.
+    whose : str
+        What the patients are, as the table says.
 
     Returns
     -------
@@ -308,7 +313,7 @@ def agent_table(
                 f"runs of {reference}, times": round(times, 1),
                 "solved by both": len(both),
                 "solvable": int(solvable.get(setup, 0)),
-                "patients": f"{patients[setup]}, synthetic",
+                "patients": f"{patients[setup]}, {whose}",
             }
         )
     return pd.DataFrame(table)

@@ -76,7 +76,8 @@ def scouting_curves(
                 ylim=limits,
             )
         )
-    return layout(panels, columns=2, title=f"{patients} (dotted: the paper's n_S)")
+    dotted = " (dotted: the paper's n_S)" if set(setups) & set(paper_states) else ""
+    return layout(panels, columns=2, title=f"{patients}{dotted}")
 
 
 def scouting_table(
