@@ -35,6 +35,9 @@ HEAVY = (
     "scipy.optimize",
     "nlopt",
     "meshio",
+    "roadrunner",
+    "myokit",
+    "fmpy",
 )
 PICKLES = {"pickle", "cloudpickle", "dill", "marshal", "shelve"}
 
@@ -101,7 +104,7 @@ def test_every_requirement_has_a_lower_bound_and_nothing_else():
 @pytest.mark.parametrize(
     ("files", "extras"),
     [
-        ("vitolab/**/*.py", ["mesh"]),
+        ("vitolab/**/*.py", ["mesh", "sbml", "cellml", "fmu"]),
         ("tests/*.py", ["test"]),
         ("tests/benchmarks/*.py", ["test", "bench"]),
     ],
@@ -112,6 +115,7 @@ def test_what_is_imported_is_declared(files: str, extras: list[str]):
         "yaml": "pyyaml",
         "importlinter": "import-linter",
         "jupyter_client": "jupyter-client",
+        "roadrunner": "libroadrunner",
     }
     wanted = project()
     declared = [wanted["dependencies"], *(wanted["optional-dependencies"][e] for e in extras)]
@@ -138,9 +142,13 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_wheel_holds_the_notebooks_the_data_and_the_types(wheel: Path):
-    stored = {path.name for path in (wheel / "vitolab" / "_notebooks").iterdir()}
-    assert stored == {path.name for path in (ROOT / "notebooks").glob("*.*")}
-    assert "tour.ipynb" in stored
+    def files(folder: Path) -> set[Path]:
+        found = (path.relative_to(folder) for path in folder.rglob("*.*") if path.is_file())
+        return {path for path in found if ".ipynb_checkpoints" not in path.parts}
+
+    stored = files(wheel / "vitolab" / "_notebooks")
+    assert stored == files(ROOT / "notebooks")
+    assert {Path("tour.ipynb"), Path("examples", "windkessel.xml")} <= stored
 
     source, built = ROOT / "vitolab", wheel / "vitolab"
     tables = {path.relative_to(source) for path in source.rglob("*.csv")}
