@@ -114,6 +114,19 @@ def test_a_file_of_functions_imports_what_is_beside_it(tmp_path):
     model.close()
 
 
+def test_what_is_done_once_per_process_takes_no_time_of_a_call(tmp_path):
+    (tmp_path / "slow.py").write_text(
+        "import time\ntime.sleep(1.5)\ndef simulate(x, patient):\n    return [x[0], x[1]]\n"
+    )
+    model = FunctionModel(
+        FileFunction(tmp_path / "slow.py", "simulate"), OUTPUTS, time_limit=0.7, n_workers=1
+    )
+    y, reasons = causes(model, [[2.0, 1.0]])
+    model.close()
+    assert reasons == {}
+    assert np.array_equal(y, [[2.0, 1.0]])
+
+
 @pytest.mark.parametrize(
     ("settings", "says"),
     [

@@ -22,6 +22,7 @@ from vitolab.adapters.fmu import FmuModel
 from vitolab.adapters.sbml import SbmlModel
 from vitolab.adapters.timecourse import TimeCourse
 from vitolab.problem import FloatArray, Patient
+from vitolab.problemfile import read_problem
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "notebooks" / "examples"
 NOBODY = Patient("P", {})
@@ -189,6 +190,43 @@ def test_windkessel_agrees_with_scipy_to_a_thousandth_of_a_mmhg(
     assert format_.windkessel()(np.array(x), patient) == pytest.approx(
         oracle(np.array(x), patient), abs=1e-3
     )
+
+
+def test_a_problem_file_runs_a_model_of_each_format_in_processes_of_its_own(
+    format_: Format, tmp_path: Path
+):
+    kind = {".xml": "sbml", ".mmt": "cellml", ".fmu": "fmu"}[format_.path.suffix]
+    shutil.copy(format_.path, tmp_path)
+    text = (EXAMPLES.parent / "starter" / "problem.toml").read_text(encoding="utf-8")
+    for name, own in (("resistance", "R"), ("impedance", "Zc"), ("compliance", "C")):
+        text = text.replace(
+            f'name = "{name}"', f'name = "{name}"\ntarget = "{format_.artery}{own}"'
+        )
+    for name, own in zip(("heart_rate", "stroke_volume"), format_.heart, strict=True):
+        text = text.replace(f'name = "{name}"', f'name = "{name}"\ntarget = "{own}"')
+    for name, what in (("mean", "mean"), ("systolic", "maximum"), ("diastolic", "minimum")):
+        wanted = f'output = "{format_.artery}pressure"\nfeature = "{what}"'
+        text = text.replace(f'output = "{name}"', wanted)
+    head, _, _ = text.partition("[model]")
+    (tmp_path / "problem.toml").write_text(
+        f"""{head}[model]
+adapter = "{kind}"
+file = "{format_.path.name}"
+duration = {BEATS}.0
+points = {BEATS * PER_BEAT + 1}
+skip = {BEATS - 1}
+time_limit = 60.0
+workers = 1
+{"trusted = true" if kind == "fmu" else ""}
+""",
+        encoding="utf-8",
+    )
+    problem = read_problem(tmp_path / "problem.toml").problem
+    x, patient = POINTS[0]
+    total, impedance, compliance = x
+    y = problem.run(np.array([[total, compliance, impedance]]), patient)[0]
+    problem.simulate.close()
+    assert y == pytest.approx(list(oracle(np.array(x), patient).values()), abs=1e-3)
 
 
 def test_windkessel_starts_at_the_mean_pressure_and_decays_exponentially(format_: Format):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -21,6 +21,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from vitolab.files import digest, source_version
 from vitolab.patients import InputError, Range, conversion
 from vitolab.problem import FloatArray, Objective, Parameter, Patient, Problem, Simulate
+
+if TYPE_CHECKING:
+    from vitolab.adapters.rows import Function
+    from vitolab.adapters.timecourse import TimeCourse
 
 #: Names of built-in models: figures and the dashboard know these by name.
 TAKEN = ("circulation", "electrophysiology", "rosenbrock", "bolus")
@@ -31,6 +35,7 @@ _TITLE = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 Word = Annotated[str, Field(pattern=f"^{_WORD}$")]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
 Text = Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f<>]*$")]
 
 
@@ -55,10 +60,11 @@ class _Table(BaseModel):
 
 
 class ParameterTable(_Table):
-    """``[[parameters]]``: see `vitolab.problem.Parameter`."""
+    """``[[parameters]]``: see `vitolab.problem.Parameter`; ``target`` is its name in a format."""
 
     name: Word
     label: Text = ""
+    target: Name | None = None
     unit: Text = ""
     lower: Number
     upper: Number
@@ -75,7 +81,8 @@ class ObjectiveTable(_Table):
     unit: Text = ""
     tolerance: Number
     kind: Literal["difference", "angle"] = "difference"
-    output: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    output: Name | None = None
+    feature: Name | None = None
     output_unit: Text | None = None
 
 
@@ -84,6 +91,7 @@ class ColumnTable(_Table):
 
     name: Word
     unit: Text = ""
+    target: Name | None = None
     lower: Number = -math.inf
     upper: Number = math.inf
     feature: bool = False
@@ -120,8 +128,22 @@ class ProgramTable(_Worked):
     keep: str = "failed_runs"
 
 
-ADAPTERS = ("function", "program")
-ModelTable = Annotated[FunctionTable | ProgramTable, Field(discriminator="adapter")]
+class FormatTable(_Worked):
+    """``adapter = "sbml"``, ``"cellml"`` (also MMT) or ``"fmu"``: a model in a file of a format.
+
+    See `vitolab.adapters.timecourse.TimeCourse`.
+    """
+
+    adapter: Literal["sbml", "cellml", "fmu"]
+    file: str
+    duration: Positive
+    points: Annotated[int, Field(ge=2, le=10**7)] = 1001
+    skip: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    trusted: bool = False
+
+
+ADAPTERS = ("function", "program", "sbml", "cellml", "fmu")
+ModelTable = Annotated[FunctionTable | ProgramTable | FormatTable, Field(discriminator="adapter")]
 
 
 class ProblemTable(_Table):
@@ -368,6 +390,19 @@ def _contradictions(table: ProblemTable) -> list[str]:
             wrong.append(
                 f"column {c.name!r}: lower is {c.lower:g}, expected at most upper {c.upper:g}"
             )
+    if not isinstance(table.model, FormatTable):
+        named = [
+            *(("parameter", p.name, "target", p.target) for p in table.parameters),
+            *(("column", c.name, "target", c.target) for c in table.columns),
+            *(("objective", o.name, "feature", o.feature) for o in table.objectives),
+        ]
+        wrong += [
+            f"{what} {name!r}: {field} is {value!r}, expected none: it is for models in a format"
+            for what, name, field, value in named
+            if value is not None
+        ]
+    elif table.model.trusted and table.model.adapter != "fmu":
+        wrong.append("model, trusted is true, expected none: it is for an FMU")
     known: dict[str, str] = {"patient": "the column of names"}
     for what, entries in (
         ("parameter", table.parameters),
@@ -431,10 +466,35 @@ def _model(folder: Path, table: ProblemTable) -> tuple[Simulate, list[Path]]:
     from vitolab.adapters import FileFunction, FunctionModel
 
     path = _found(folder, model.file, "model, file")
-    function = FileFunction(path, model.function)
-    _check_defined(path, model.function)
+    function: Function
+    if isinstance(model, FormatTable):
+        outputs = tuple(o.name for o in table.objectives)
+        function = _of_format(path, table, model)
+        sources += function.sources
+    else:
+        function = FileFunction(path, model.function)
+        _check_defined(path, model.function)
     made = FunctionModel(function, outputs, model.time_limit, model.workers, model.retries)
-    return made, [path, *sources]
+    return made, list(dict.fromkeys([path, *sources]))
+
+
+def _of_format(path: Path, table: ProblemTable, model: FormatTable) -> TimeCourse:
+    """Make a function of a model in a file of a format."""
+    from vitolab import adapters
+
+    of = {"sbml": "SbmlModel", "cellml": "CellmlModel", "fmu": "FmuModel"}[model.adapter]
+    more = {"trusted": True} if model.trusted else {}
+    made: TimeCourse = getattr(adapters, of)(
+        path,
+        tuple(p.target or p.name for p in table.parameters),
+        {o.name: (o.output or o.name, o.feature or "final") for o in table.objectives},
+        model.duration,
+        model.points,
+        model.skip,
+        {c.name: c.target or c.name for c in table.columns},
+        **more,
+    )
+    return made
 
 
 def _program(

@@ -3,7 +3,7 @@
 Two of them make the callable: `FunctionModel` from a Python function of one parameter vector, in
 processes of its own, and `ProgramModel` from an external program. The others make such a
 function from what people have: `OdeFunction` from the right-hand side of an ordinary differential
-equation.
+equation; `SbmlModel`, `CellmlModel` and `FmuModel` from a file in a standard format.
 """
 
 from __future__ import annotations
@@ -12,13 +12,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from vitolab.adapters.cellml import CellmlModel
+    from vitolab.adapters.fmu import FmuModel
     from vitolab.adapters.function import FileFunction, FunctionModel
     from vitolab.adapters.ode import OdeFunction
     from vitolab.adapters.program import ProgramModel
+    from vitolab.adapters.sbml import SbmlModel
 
-__all__ = ["FileFunction", "FunctionModel", "OdeFunction", "ProgramModel"]
+__all__ = [
+    "CellmlModel",
+    "FileFunction",
+    "FmuModel",
+    "FunctionModel",
+    "OdeFunction",
+    "ProgramModel",
+    "SbmlModel",
+]
 
 _HOMES = {
+    "CellmlModel": "cellml",
+    "FmuModel": "fmu",
+    "SbmlModel": "sbml",
     "FileFunction": "function",
     "FunctionModel": "function",
     "OdeFunction": "ode",

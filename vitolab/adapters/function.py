@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -48,7 +48,8 @@ class FunctionModel:
     ----------
     function : callable
         ``function(x, patient)`` with x of shape (n_parameters,); answers with numbers by name of
-        output, or in the order of the outputs. An exception is a failed run.
+        output, or in the order of the outputs. An exception is a failed run. What it has to do
+        once per process may be in a method ``prepare()``, whose time does not count.
     outputs : tuple of str
         Names of the outputs, in the order of the problem's objectives.
     time_limit : float, optional
@@ -145,6 +146,10 @@ class FileFunction:
     def __call__(self, x: FloatArray, patient: Patient) -> Any:
         """Call the function; see `FunctionModel.function`."""
         return _loaded(self.path, self.name)(x, patient)
+
+    def prepare(self) -> None:
+        """Load the file, which may take longer than a call."""
+        _loaded(self.path, self.name)
 
     @property
     def sources(self) -> tuple[Path, ...]:
@@ -263,6 +268,8 @@ def _prepare(function: Function, parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
     _here.function = function
+    with suppress(Exception):  # it will say so itself when it is called
+        getattr(function, "prepare", bool)()
 
 
 def _watch(parent: int) -> None:

@@ -117,6 +117,10 @@ class TimeCourse(ABC):
             for name, (variable, what) in self.outputs.items()
         }
 
+    def prepare(self) -> None:
+        """Read the file, which may take longer than a run."""
+        self._names()
+
     @property
     def sources(self) -> tuple[Path, ...]:
         """Files whose content determines the answers."""
