@@ -260,8 +260,12 @@ def _model(problem: Problem, patient: Patient) -> tuple[bool, str]:
 
 
 def worst_misfit(table: pd.DataFrame, problem: Problem) -> pd.Series:
-    """Largest misfit of each row in tolerances."""
+    """Largest misfit of each row in tolerances, of what was measured."""
     columns = [f"misfit:{o.name}" for o in problem.objectives]
     tolerance = problem.tolerance
     values = np.abs(table[columns].to_numpy(float)) / tolerance
+    if "not_measured" in table:
+        told = [str(names).split(" and ") for names in table["not_measured"].fillna("")]
+        for i, objective in enumerate(problem.objectives):
+            values[[objective.name in names for names in told], i] = 0.0
     return pd.Series(values.max(axis=1), index=table.index)

@@ -96,15 +96,19 @@ def test_ways_in_which_programs_write_the_same_file_make_no_difference(write, co
     ]
 
 
-def test_patients_with_an_empty_cell_are_left_out_when_that_is_allowed(write):
-    path = write(f"{HEADER},sex\nP1,72,180,,95,f\nP2,,180,110, ,m\nP3,72,180,110,95,f")
+def test_patients_with_an_empty_cell_go_without_it_or_are_left_out_when_that_is_allowed(write):
+    rows = ["P1,72,180,,95,f", "P2,,180,110, ,m", "P3,72,180,110,95,f", "P4,72,,,,m"]
+    path = write("\n".join([f"{HEADER},sex", *rows]))
     table = read_patients(path, PROBLEM, allow_missing=True)
-    assert [patient.name for patient in table.patients] == ["P3"]
+    assert {patient.name: list(patient.measurements) for patient in table.patients} == {
+        "P1": ["lv_edv", "aortic_mean"],
+        "P3": ["lv_edv", "lv_esv", "aortic_mean"],
+    }
     assert table.skipped == [
-        ("P1", "lv_esv not measured (row 2)"),
         ("P2", "heart_rate and aortic_mean not measured (row 3)"),
+        ("P4", "lv_edv and lv_esv and aortic_mean not measured (row 5)"),
     ]
-    assert list(table.extra["sex"]) == ["f", "m", "f"]
+    assert list(table.extra["sex"]) == ["f", "m", "f", "m"]
 
 
 def test_other_cells_of_a_patient_who_is_left_out_are_checked_all_the_same(write):
@@ -377,7 +381,8 @@ def test_one_file_serves_every_setup_and_more_measurements_are_asked_for_by_name
     with pytest.raises(InputError, match=r"row 2, column 'la_mean \[mmHg\]': the cell is empty"):
         read_patients(write("\n".join(lines)), circulation("12p"))
     table = read_patients(write("\n".join(lines)), circulation("12p"), allow_missing=True)
-    assert table.skipped == [("example 1", "la_mean not measured (row 2)")]
+    assert table.skipped == []
+    assert "la_mean" not in table.patients[0].measurements
 
 
 def test_pulmonary_measurements_that_cannot_belong_together_are_refused(write):

@@ -247,6 +247,7 @@ def test_a_modelled_angle_is_told_within_half_a_turn(
     outcome = {
         **{"patient": "P", "method": "vito", "solved": False, "n_runs": 1, "n_restarts": 0},
         **{"training": "", "stop_reason": "budget", "x:a": 0.0, "x:b": 0.0},
+        **{"n_failed": 0, "not_measured": ""},
         **{"misfit:u": 0.5, "misfit:w": misfit},
     }
     (row,) = fit_table(problem, table, pd.DataFrame([outcome]), ("vito",)).to_dict("records")
@@ -365,7 +366,7 @@ def test_what_cannot_be_done_is_refused_before_anything_is_computed(
     run, linear_problem, linear_patients, tmp_path
 ):
     nobody = PatientTable(tmp_path / "c.csv", [], [("P1", "x")], pd.DataFrame(index=["P1"]))
-    with pytest.raises(InputError, match="every patient has an empty cell"):
+    with pytest.raises(InputError, match="every patient lacks what the model needs"):
         run([], linear_patients, table=nobody)
     with pytest.raises(InputError, match="found a directory, expected a name"):
         run(linear_patients[:1], linear_patients[1:], out=tmp_path)
@@ -374,3 +375,81 @@ def test_what_cannot_be_done_is_refused_before_anything_is_computed(
     with pytest.raises(ValueError, match="training patient 'P1' occurs twice, expected once"):
         run(linear_patients[:1], linear_patients[1:2] * 2)
     assert not (tmp_path / "results").exists()
+
+
+def test_who_lacks_a_measurement_is_personalised_on_the_others_without_new_runs(
+    run, linear_problem, linear_patients, tmp_path
+):
+    """As by an agent of the problem that has those objectives alone."""
+    calls = []
+
+    def counting(x, patient):
+        calls.append(len(x))
+        return linear_problem.simulate(x, patient)
+
+    problem = dataclasses.replace(linear_problem, simulate=counting)
+    path = write_csv(tmp_path / "c.csv", linear_patients[:3])
+    lines = path.read_text(encoding="utf-8").splitlines()
+    cells = lines[2].split(",")
+    w = [name.startswith("w") for name in lines[0].split(",")].index(True)
+    lines[2] = ",".join([*cells[:w], "", *cells[w + 1 :]])
+    path.write_text("\n".join(lines), encoding="utf-8")
+    table = read_patients(path, problem, data=DATA, allow_missing=True)
+    assert dict(table.patients[1].measurements).keys() == {"u"}
+    for method in ("vito", "vito-continuous", "least-squares"):
+        calls.clear()
+        where = tmp_path / method
+        fitted = personalize_file(
+            problem,
+            table,
+            setup="s",
+            train_on=linear_patients[3:],
+            n_states=20,
+            n_samples=100,
+            methods=(method,),
+            results_root=where,
+        )
+        row = fitted.iloc[1]
+        assert row["solved"]
+        assert row["not_measured"] == "w"
+        assert abs(row["u_misfit [mL]"]) < 0.5
+        assert np.isnan(row["w_misfit [mmHg]"])
+        assert np.isnan(row["w_measured [mmHg]"])
+        assert list(fitted["not_measured"]) == ["", "w", ""]
+        # the walks were explored once, for all objectives
+        explored = 0
+        if method != "least-squares":
+            episode = 1 if method == "vito-continuous" else 100
+            explored = 7 * (100 // episode) * (episode + 1)
+        assert sum(calls) == explored + fitted["n_runs"].sum()
+        stored = latest(where, "personalize")
+        own = stored.traces[stored.traces["patient"] == "P1"]
+        assert own["y:w"].isna().all()
+        assert own["y:u"].notna().all()
+        assert set(own["event"]) <= {"start", "step", "restart"}
+        # the same as where the other objective never was
+        alone = problem.observing(["u"])
+        one = PatientTable(path, [table.patients[1]], [], table.extra.loc[["P1"]])
+        other = personalize_file(
+            alone,
+            one,
+            setup="s",
+            train_on=linear_patients[3:],
+            n_states=20,
+            n_samples=100,
+            methods=(method,),
+            results_root=tmp_path / f"{method}-alone",
+        )
+        assert (
+            other.loc[0, ["n_runs", "a [mL]", "b [ms]"]].tolist()
+            == row[["n_runs", "a [mL]", "b [ms]"]].tolist()
+        )
+
+
+def test_nobody_learns_from_patients_without_all_measurements(run, linear_problem, linear_patients):
+    partial = [Patient(p.name, {"u": p.measurements["u"]}, p.data) for p in linear_patients[7:]]
+    few = run(linear_patients[:1], linear_patients[1:7])
+    more = run(linear_patients[:1], [*linear_patients[1:7], *partial])
+    assert few["a [mL]"].tolist() == more["a [mL]"].tolist()
+    with pytest.raises(InputError, match="is somebody else with all measurements"):
+        run(linear_patients[:1], partial)

@@ -93,6 +93,7 @@ class PatientTable:
     path : Path
     patients : list of Patient
         In the order of the file.
+        Some may lack a measurement, where that is allowed.
     skipped : list of (str, str)
         Patients that are left out, and the reason of each.
     extra : DataFrame
@@ -147,7 +148,8 @@ def read_patients(
     ranges : mapping of str to (lower, upper, unit)
         Limits by name of quantity; a quantity that is not named has none.
     allow_missing : bool
-        Leave out a patient with an empty cell instead of refusing the file.
+        Take a patient without all measurements, and leave out one without any, or without what
+        the model needs to know, instead of refusing the file.
 
     Returns
     -------
@@ -201,13 +203,13 @@ def read_patients(
             else:
                 raise InputError(
                     f"{path}, row {row}, column '{column.header}': the cell is empty, expected a "
-                    "number (--allow-missing leaves such patients out)"
+                    "number (--allow-missing goes without it)"
                 )
         _check_rising(path, row, values, units)
-        if empty:
+        measurements = {o.name: values[o.name] for o in problem.objectives if o.name in values}
+        if not measurements or any(key not in values for key in data):
             skipped.append((name, f"{' and '.join(empty)} not measured (row {row})"))
             continue
-        measurements = {o.name: values[o.name] for o in problem.objectives}
         patients.append(
             Patient(name, measurements, {**known, **{key: values[key] for key in data}})
         )

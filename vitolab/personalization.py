@@ -43,6 +43,8 @@ from vitolab.validation import (
 )
 
 CONTINUOUS, HINDSIGHT = "vito-continuous", "vito-hindsight"
+#: Training patients left out, and objectives that were measured.
+_Group = tuple[tuple[str, ...], tuple[str, ...]]
 N_REPLAYS = 5  # of each walk in hindsight, as in the studies
 
 
@@ -124,7 +126,7 @@ def personalize_file(
         raise InputError(f"{out}: expected a name in a folder that exists and can be written to")
     if not table.patients:
         raise InputError(
-            f"{table.path}: every patient has an empty cell, expected one without at least"
+            f"{table.path}: every patient lacks what the model needs, expected one who does not"
         )
     # the stages of a cascade are those of electrophysiology
     staged = problem.name.startswith("electrophysiology")
@@ -138,13 +140,17 @@ def personalize_file(
             raise ValueError(f"training patient {name!r} occurs twice, expected once")
     # by name, so that the order of a training file makes no difference
     train_on = sorted(train_on, key=lambda patient: patient.name)
-    left_out = {p.name: training_overlap(problem, p, train_on) for p in table.patients}
+    # who lacks a measurement is personalised on the others, and nobody learns from them
+    train_on = [p for p in train_on if len(_measured(problem, p)) == problem.n_objectives]
+    left_out = {
+        p.name: training_overlap(_observed(problem, p), p, train_on) for p in table.patients
+    }
     learning = [method for method in methods if method in AGENTS]
     for patient in table.patients:
         if learning and len(left_out[patient.name]) == len(train_on):
             raise InputError(
                 f"{table.path}, patient '{patient.name}': none of the {len(train_on)} training "
-                "patients is somebody else, expected at least one"
+                "patients is somebody else with all measurements, expected at least one"
             )
     max_runs = budget(problem) if max_runs is None else max_runs
 
@@ -180,9 +186,10 @@ def personalize_file(
             if learning:
                 child = child_seed(seed, "repeat", 0)  # the studies', so that walks are shared
                 cache = Path(results_root)
-                groups: dict[tuple[str, ...], list[Patient]] = {}
+                groups: dict[_Group, list[Patient]] = {}
                 for patient in table.patients:
-                    groups.setdefault(left_out[patient.name], []).append(patient)
+                    group = (left_out[patient.name], _measured(problem, patient))
+                    groups.setdefault(group, []).append(patient)
                 for together in LEARNING:
                     acting = [method for method in learning if method in together]
                     if not acting:
@@ -262,6 +269,16 @@ def training_overlap(
     return tuple(p.name for p in train_on if p.name == patient.name or is_same(p))
 
 
+def _measured(problem: Problem, patient: Patient) -> tuple[str, ...]:
+    """Objectives that were measured."""
+    return tuple(o.name for o in problem.objectives if o.name in patient.measurements)
+
+
+def _observed(problem: Problem, patient: Patient) -> Problem:
+    """The problem with the objectives that were measured."""
+    return problem.observing(_measured(problem, patient))
+
+
 def _known(patient: Patient) -> dict[str, Any]:
     """Data of a patient, a mesh by its content whatever its name."""
     content = "mesh_checksum" in patient.data
@@ -288,8 +305,9 @@ def fit_table(
     -------
     DataFrame
         Columns ``patient``, ``method``, ``solved``, ``stop_reason`` (a sentence), ``n_runs``,
-        ``n_restarts``, ``training`` (how many patients the agent learned from, and who was left
-        out); each parameter with its unit; each objective as measured, as modelled (angles in
+        ``n_failed`` (of them), ``n_restarts``, ``training`` (how many patients the agent learned
+        from, and who was left out), ``not_measured`` (objectives that the patient was personalised
+        without); each parameter with its unit; each objective as measured, as modelled (angles in
         (-180, 180]), and the misfit; then the further columns of the file. A patient of the file
         who was skipped has one row with the reason and no numbers.
     """
@@ -297,7 +315,8 @@ def fit_table(
     outcomes = dict(zip(keys, personalizations.to_dict("records"), strict=True))
     patients = {patient.name: patient for patient in table.patients}
     skipped = dict(table.skipped)
-    columns = ["patient", "method", "solved", "stop_reason", "n_runs", "n_restarts", "training"]
+    columns = ["patient", "method", "solved", "stop_reason", "n_runs", "n_failed", "n_restarts"]
+    columns += ["training", "not_measured"]
     columns += [headed(p.name, p.unit) for p in problem.parameters]
     columns += [
         headed(f"{o.name}_{what}", o.unit)
@@ -317,16 +336,18 @@ def fit_table(
             values = _values(problem, patients[name], outcome)
             rows.append({"patient": name, "method": method, **values, **kept})
     frame = pd.DataFrame(rows, columns=[*columns, *further.columns])
-    return frame.astype({"solved": "boolean", "n_runs": "Int64", "n_restarts": "Int64"})
+    counts = dict.fromkeys(("n_runs", "n_failed", "n_restarts"), "Int64")
+    return frame.astype({"solved": "boolean", **counts})
 
 
 def _values(problem: Problem, patient: Patient, outcome: Mapping[Hashable, Any]) -> dict[str, Any]:
     """Columns of one personalisation."""
-    values = {name: outcome[name] for name in ("solved", "n_runs", "n_restarts", "training")}
+    names = ("solved", "n_runs", "n_failed", "n_restarts", "training", "not_measured")
+    values = {name: outcome[name] for name in names}
     values["stop_reason"] = StopReason(outcome["stop_reason"]).sentence
     for p in problem.parameters:
         values[headed(p.name, p.unit)] = outcome[f"x:{p.name}"]
-    z = problem.measured(patient)
+    z = np.array([patient.measurements.get(o.name, np.nan) for o in problem.objectives])
     c = np.array([outcome[f"misfit:{o.name}"] for o in problem.objectives])
     y = problem.misfit(z + c, 0.0)  # which wraps angles
     for i, o in enumerate(problem.objectives):
@@ -339,7 +360,7 @@ def _values(problem: Problem, patient: Patient, outcome: Mapping[Hashable, Any])
 def _learn(
     run: OpenRun,
     problem: Problem,
-    groups: Mapping[tuple[str, ...], Sequence[Patient]],
+    groups: Mapping[_Group, Sequence[Patient]],
     walks: Trajectories,
     methods: Sequence[str],
     label: Mapping[str, Any],
@@ -348,27 +369,35 @@ def _learn(
     seed: int,
     n_jobs: int,
 ) -> None:
-    """For each set of training patients left out, learn from the others and personalise."""
+    """For each set of patients left out and of measurements, learn from the others; personalise.
+
+    All learn from the same walks; those who lack a measurement from a part of their outputs.
+    """
     kind = "agents" if methods[0] in LEARNING[0] else methods[0]
     keep = _keeper(run, "learning and personalising")
     if walks.failures:
         names = [p.name for p in problem.parameters]
         record_exploration(run, label["setup"], names, walks.failures)
 
-    def work(left_out: tuple[str, ...]) -> None:
-        missing = [p for p in groups[left_out] if not run.has_part(digest(kind, p.name))]
+    whole = [o.name for o in problem.objectives]
+
+    def work(group: _Group) -> None:
+        missing = [p for p in groups[group] if not run.has_part(digest(kind, p.name))]
         if not missing:
             return
+        left_out, names = group
+        observed = problem.observing(names)
         train = walks.select([name for name in walks.patients if name not in left_out])
+        train = train.observing([whole.index(name) for name in names])
         agents: dict[str, Personalizer] = {}
         used = None
         if kind == CONTINUOUS:
-            agents[CONTINUOUS] = ContinuousVito.learn(problem, train)
+            agents[CONTINUOUS] = ContinuousVito.learn(observed, train)
         else:
-            most = min(label["n_states"], n_states_at_most(problem, train))
+            most = min(label["n_states"], n_states_at_most(observed, train))
             n_replays = N_REPLAYS if kind == HINDSIGHT else 0
             fold_seed = child_seed(seed, "without", *left_out)
-            vito = Vito.learn(problem, train, most, fold_seed, n_replays=n_replays)
+            vito = Vito.learn(observed, train, most, fold_seed, n_replays=n_replays)
             used = vito.states.n_states
             for method in methods:
                 agents[method] = vito.acting(deterministic=method == "vito-deterministic")
@@ -393,7 +422,6 @@ def _refer(
     n_jobs: int,
 ) -> None:
     """Personalise by reference methods, each from the first start of the studies."""
-    optimisers = {method: REFERENCES[method](problem) for method in methods}
     more = {"n_states_used": None, "training": ""}
     seed = child_seed(label["seed"], "start", 0)
     keep = _keeper(run, "reference methods")
@@ -401,6 +429,8 @@ def _refer(
     def work(patient: Patient) -> None:
         key = digest("references", patient.name)
         if not run.has_part(key):
+            observed = _observed(problem, patient)
+            optimisers = {method: REFERENCES[method](observed) for method in methods}
             keep(key, problem, patient, optimisers, label, more, max_runs, seed)
 
     if methods:
@@ -434,13 +464,19 @@ def _part(
     max_runs: int,
     seed: int,
 ) -> tuple[pd.DataFrame, pd.DataFrame | None]:
-    """Personalizations and traces of one patient."""
+    """Personalizations and traces of one patient; NaN for what was not measured."""
     rows, traces = [], []
+    observed = _observed(problem, patient)
+    missing = [o.name for o in problem.objectives if o not in observed.objectives]
+    more = {**more, "not_measured": " and ".join(missing)}
+    nothing = {f"misfit:{name}": math.nan for name in missing}
     for method, personalizer in personalizers.items():
         fit = personalizer.personalize(patient, max_runs=max_runs, seed=seed)
         key = {**label, "patient": patient.name, "method": method}
-        rows.append({**key, **more, **fit_row(problem, fit)})
-        traces.append(trace_columns(problem, fit, key))
+        rows.append({**key, **more, **fit_row(observed, fit), **nothing})
+        unseen = np.full(fit.n_runs, math.nan)
+        columns = {f"{what}:{name}": unseen for what in ("y", "c") for name in missing}
+        traces.append({**trace_columns(observed, fit, key), **columns})
     return personalization_table(rows), joined_traces(traces)
 
 

@@ -7,8 +7,8 @@ the misfit is c = y − z, and a patient is personalised when |cᵢ| < ψᵢ for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
@@ -299,6 +299,31 @@ class Problem:
             )
         return np.array([float(patient.measurements[o.name]) for o in self.objectives])
 
+    def observing(self, names: Sequence[str]) -> Problem:
+        """Give the same problem with some of its objectives, in their order.
+
+        Its model runs as before and is read in part, so that walks of the whole problem are walks
+        of this one; see `Trajectories.observing`.
+
+        Raises
+        ------
+        ValueError
+            If a name is no objective, or none is left.
+        """
+        known = [o.name for o in self.objectives]
+        for name in names:
+            if name not in known:
+                raise ValueError(f"problem {self.name!r}: there is no objective {name!r}")
+        kept = tuple(i for i, name in enumerate(known) if name in set(names))
+        if len(kept) == len(known):
+            return self
+        return replace(
+            self,
+            objectives=tuple(self.objectives[i] for i in kept),
+            simulate=_Part(self.simulate, kept),
+            confirm=None if self.confirm is None else _Part(self.confirm, kept),
+        )
+
     def featured(self, patient: Patient) -> FloatArray:
         """Features of a patient, shape (n_features,); NaN where the data hold no such number."""
         found = [patient.data.get(name) for name in self.features]
@@ -433,6 +458,23 @@ class Problem:
         """Parameters that lie `count` steps from the start, shape (n, n_parameters)."""
         x: FloatArray = start + count * self.step
         return x if self.border == "free" else np.minimum(np.maximum(x, self.lower), self.upper)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some of the outputs of a batched model."""
+
+    simulate: Simulate
+    kept: tuple[int, ...]
+
+    def __call__(self, x: FloatArray, patient: Patient) -> FloatArray:
+        """Run the model, shape (n, n_kept)."""
+        return np.asarray(self.simulate(x, patient), dtype=np.float64)[:, list(self.kept)]
+
+    @property
+    def own_processes(self) -> bool:
+        """Whether the model runs in processes of its own."""
+        return bool(getattr(self.simulate, "own_processes", False))
 
 
 def _answers(problem: Problem, model: Simulate, x: FloatArray, patient: Patient) -> FloatArray:

@@ -137,7 +137,8 @@ def patient_table(
     rows = []
     for (setup, problem), patient in product(problems.items(), patients):
         row: dict[str, Any] = {"setup": setup, "patient": patient.name}
-        row |= {f"z:{o.name}": patient.measurements[o.name] for o in problem.objectives}
+        # NaN where it was not measured
+        row |= {f"z:{o.name}": patient.measurements.get(o.name, np.nan) for o in problem.objectives}
         row |= {f"data:{name}": value for name, value in patient.data.items()}
         if truth is not None:
             row |= {f"truth:{name}": value for name, value in truth[patient.name].items()}

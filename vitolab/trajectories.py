@@ -101,6 +101,11 @@ class Trajectories:
         """All walks but those of one patient (leave-one-out)."""
         return self.select([other for other in self.patients if other != name])
 
+    def observing(self, kept: Sequence[int]) -> Trajectories:
+        """Give the same walks with some of the objectives, by their position."""
+        columns = list(kept)
+        return replace(self, z=self.z[:, columns], y=self.y[..., columns])
+
     def first(self, n_samples: int) -> Trajectories:
         """First `n_samples` transitions of each patient.
 
