@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from vitolab.display import say
 
 if TYPE_CHECKING:
-    from vitolab.patients import PatientTable
+    from vitolab.patients import PatientTable, Range
     from vitolab.problem import Patient, Problem
 
 
@@ -32,11 +32,14 @@ class Model:
     problem : callable
         ``problem(setup)``: the problem of a setup; a ValueError if there is no such setup.
     training : callable
-        ``training(setup, n_jobs)``: the synthetic patients to learn from, ready to be run.
+        ``training(setup, n_jobs)``: the synthetic patients to learn from, ready to be run; None
+        if there are none.
     max_runs : int or None
         Forward runs allowed per patient; None for 50 per parameter.
     data : mapping of str to str
         Name and unit of the numbers that it needs to know of a patient.
+    ranges : mapping of str to (lower, upper, unit), optional
+        Limits by name of quantity, see `vitolab.patients.read_patients`, which has its own.
     texts : mapping of str to str
         Name of the texts that it needs to know, and what stands for an absent one.
     checked : callable
@@ -48,9 +51,10 @@ class Model:
     n_states: Mapping[str, int]
     setup: str
     problem: Callable[[str], Problem]
-    training: Callable[[str, int], list[Patient]]
+    training: Callable[[str, int], list[Patient]] | None
     max_runs: int | None = None
     data: Mapping[str, str] = field(default_factory=dict)
+    ranges: Mapping[str, Range] | None = None
     texts: Mapping[str, str] = field(default_factory=dict)
     checked: Callable[[PatientTable, str, int], PatientTable] = _unchecked
 

@@ -10,9 +10,13 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from vitolab.catalogue import Model
+    from vitolab.problem import Problem
 
 app = typer.Typer(
     add_completion=False,
@@ -145,7 +149,7 @@ def demo(results: Results = Path("results")) -> None:
 @app.command()
 def personalize(
     model: Annotated[
-        str, typer.Argument(help="Name of the model: circulation or electrophysiology.")
+        str, typer.Argument(help="circulation, electrophysiology, or a problem file of your own.")
     ],
     patients: Annotated[
         Path | None, typer.Option("--patients", metavar="FILE.csv", help="Measurements.")
@@ -162,7 +166,11 @@ def personalize(
     ] = None,
     train_on: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.csv", help="Patients to learn from [default: synthetic ones]."),
+        typer.Option(
+            metavar="FILE.csv",
+            help="Patients to learn from [default: synthetic ones; for a model of your own the "
+            "other patients of the file].",
+        ),
     ] = None,
     method: Annotated[
         str,
@@ -180,7 +188,10 @@ def personalize(
         ),
     ] = None,
     allow_missing: Annotated[
-        bool, typer.Option("--allow-missing", help="Leave out patients with empty cells.")
+        bool,
+        typer.Option(
+            "--allow-missing", help="Go without measurements of which the cells are empty."
+        ),
     ] = False,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE.csv", help="Where to write [default: print].")
@@ -192,9 +203,8 @@ def personalize(
 ) -> None:
     """Personalise the patients of a CSV file."""
     from vitolab import patients as tables
-    from vitolab.catalogue import find_model
 
-    chosen = find_model(model)
+    chosen = _model(model)
     setup = chosen.setup if setup is None else setup
     problem = chosen.problem(setup)
     if template:
@@ -214,6 +224,7 @@ def personalize(
                 problem,
                 data=chosen.data,
                 texts=chosen.texts,
+                ranges=tables.RANGES if chosen.ranges is None else chosen.ranges,
                 allow_missing=allow_missing,
             ),
             setup,
@@ -221,7 +232,10 @@ def personalize(
         )
 
     table = read(patients)
-    if train_on is None:
+    if train_on is None and chosen.training is None:
+        training, trained_on = table.patients, "patients of the file"
+    elif train_on is None:
+        assert chosen.training is not None
         training, trained_on = chosen.training(setup, n_jobs), "synthetic patients"
     else:
         training, trained_on = read(train_on).patients, "patients"
@@ -332,6 +346,33 @@ def doctor() -> None:
     state = "writable" if _is_writable(folder) else "NOT writable: kernels compile at every start"
     typer.echo(f"kernel cache ({why}): {folder}, {state}")
     typer.echo("  an old or damaged cache is cured by deleting the folder's .nbi and .nbc files")
+
+
+def _model(name: str) -> Model:
+    """Model of a name, or of a problem file."""
+    from vitolab.catalogue import Model, find_model
+
+    if not name.endswith(".toml"):
+        return find_model(name)
+    from vitolab.problemfile import read_problem
+
+    own = read_problem(name)
+
+    def problem(setup: str) -> Problem:
+        if setup != own.problem.name:
+            raise ValueError(f"--setup is {setup!r}, expected none for a model of your own")
+        return own.problem
+
+    return Model(
+        name=own.problem.name,
+        # as many per parameter as the built-in ones
+        n_states={own.problem.name: 100 * own.problem.n_parameters},
+        setup=own.problem.name,
+        problem=problem,
+        training=None,
+        data=own.data,
+        ranges=own.ranges,
+    )
 
 
 def kernel_cache() -> tuple[Path, str]:
