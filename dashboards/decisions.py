@@ -49,9 +49,13 @@ def knowledge(arrays: Mapping[str, NDArray[Any]], setup: str, problem: Problem) 
         if all(f"{name}/{what}" in arrays for what in ("centroids", "q", "v", "visits")):
             q = arrays[f"{name}/q"]
             centroids = arrays[f"{name}/centroids"]
-            if (*q.shape[1:], *centroids.shape[1:]) == shape and len(q) == len(centroids):
+            # a last row may stand for failed runs
+            fits = len(q) in (len(centroids), len(centroids) + 1)
+            if (*q.shape[1:], *centroids.shape[1:]) == shape and fits:
                 states = StateSpace(centroids, problem.tolerance)
-                return Knowledge(states, Policy(q, arrays[f"{name}/v"]), arrays[f"{name}/visits"])
+                failing = arrays.get(f"{name}/failing")
+                policy = Policy(q, arrays[f"{name}/v"], failing=failing)
+                return Knowledge(states, policy, arrays[f"{name}/visits"])
     return None
 
 

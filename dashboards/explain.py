@@ -71,7 +71,9 @@ class Shown:
     def marks_at(self, state: int, action: int) -> dict[str, dict[str, list[float]]]:
         """Marks of a state in the plane, and of where an action leads from there."""
         at = self.known.states.centroids[:, list(self.axes)]
-        reached = policy.successors(self.known, state, action).head(MOST_SUCCESSORS)
+        reached = policy.successors(self.known, state, action)
+        # a failed run is nowhere in the plane
+        reached = reached[reached["state"] < self.known.states.n_states].head(MOST_SUCCESSORS)
         ends = at[reached["state"].to_numpy(int)]
         x, y = map(float, at[state])
         return {
@@ -222,6 +224,7 @@ def prepare_state(known: Learned, state: int, action: int, dark: bool) -> ShownS
         sentence = f"After {name}"
         if len(reached):
             reached["probability"] = reached["probability"].round(3)
+            reached["state"] = [policy.state_name(known, s) for s in reached["state"].tolist()]
             tables += folded(
                 f"{sentence}: the states that were reached", reached, opened=True, more=""
             )
@@ -317,6 +320,11 @@ def _told(known: Learned, inside: NDArray[np.bool_], marks: str) -> str:
     if known.visits is not None:
         share = 100.0 * float(np.mean(known.visits[1:] > 0)) if n > 1 else 0.0
         lines.append(f"{share:.0f} % of all pairs of state and action were seen while learning.")
+    if known.failed is not None:
+        lines.append(
+            f"A further state, of value {known.failed:.2f}, stands for failed runs: it has no "
+            "misfits, so it is not in the picture."
+        )
     return "\n".join(lines)
 
 

@@ -246,9 +246,9 @@ def _led_to(vito: Vito, state: int, action: int) -> str:
         return "never tried"
     order = np.argsort(-counts, kind="stable")[:3]
     share = 100 * counts / counts.sum()
+    names = {0: "success", vito.states.n_states: "a failed run"}
     return ", ".join(
-        f"{'success' if successor[k] == 0 else f'state {successor[k]}'} {share[k]:.0f} %"
-        for k in order
+        f"{names.get(int(successor[k]), f'state {successor[k]}')} {share[k]:.0f} %" for k in order
     )
 
 

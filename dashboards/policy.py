@@ -40,10 +40,12 @@ class Learned:
         As stored; it cannot simulate.
     states : StateSpace
     policy : Policy
-        With the threshold that all studies use; a run does not store it.
+        Of those states, with the threshold that all studies use; a run does not store it.
     visits : ndarray of int, shape (n_states, n_actions), or None
     mdp : MDP or None
         Transitions; None where the run did not store them.
+    failed : float or None
+        Value of the further state that stands for failed runs; None where there is none.
     """
 
     setup: str
@@ -52,6 +54,7 @@ class Learned:
     policy: Policy
     visits: IntArray | None
     mdp: MDP | None
+    failed: float | None = None
 
     @property
     def actions(self) -> list[str]:
@@ -68,7 +71,9 @@ class Learned:
             except RuntimeError:
                 again = None
             # a run does not store its discount: only where the usual one gives the stored values
-            if again is not None and np.allclose(again.v, self.policy.v, rtol=1e-4, atol=1e-4):
+            if again is not None and np.allclose(
+                again.v[: self.states.n_states], self.policy.v, rtol=1e-4, atol=1e-4
+            ):
                 told["value iteration"] = again.residuals
         if len(self.policy.residuals):
             told["modified policy iteration, as stored"] = self.policy.residuals
@@ -98,10 +103,11 @@ def learned(
         raise ValueError(f"setup {setup}: the run stored no {missing[0]} of its policy")
     centroids, q, v = (arrays[f"{setup}/{name}"] for name in ("centroids", "q", "v"))
     n, m = len(centroids), problem.n_actions
+    rows = n + 1 if len(v) == n + 1 else n  # the last may stand for failed runs
     if (
         centroids.shape != (n, problem.n_objectives)
-        or q.shape != (n, m)
-        or v.shape != (n,)
+        or q.shape != (rows, m)
+        or v.shape != (rows,)
         or not n
     ):
         raise ValueError(
@@ -111,16 +117,18 @@ def learned(
     if not all(np.isfinite(array).all() for array in (centroids, q, v)):
         raise ValueError(f"setup {setup}: its policy holds numbers that are not finite")
     residuals = arrays.get(f"{setup}/residuals", np.empty(0))
-    policy = Policy(q, v, residuals=residuals)
-    visits, mdp = arrays.get(f"{setup}/visits"), None
+    visits, mdp, failing = arrays.get(f"{setup}/visits"), None, None
     names = [f"{setup}/counts_{name}" for name in ("indptr", "indices", "data")]
-    if all(name in arrays for name in names) and len(arrays[names[0]]) == n * m + 1:
+    if all(name in arrays for name in names) and len(arrays[names[0]]) == rows * m + 1:
         start, successor, counts = (arrays[name] for name in names)
-        mdp = MDP(start, successor, counts, n, m)
-        visits = mdp.visits
-    if visits is not None and visits.shape != (n, m):
-        visits = None
-    return Learned(setup, problem, StateSpace(centroids, problem.tolerance), policy, visits, mdp)
+        mdp = MDP(start, successor, counts, rows, m, failed=rows > n)
+        visits, failing = mdp.visits, mdp.failing
+    visits = visits[:n] if visits is not None and visits.shape == (rows, m) else None
+    policy = Policy(
+        q[:n], v[:n], residuals=residuals, failing=None if failing is None else failing[:n]
+    )
+    states = StateSpace(centroids, problem.tolerance)
+    return Learned(setup, problem, states, policy, visits, mdp, float(v[n]) if rows > n else None)
 
 
 def _round(values: FloatArray) -> FloatArray:
@@ -149,15 +157,19 @@ def state_table(known: Learned) -> pd.DataFrame:
     return table.reset_index(drop=True)
 
 
+def state_name(known: Learned, state: int) -> str:
+    """Number of a state, or what the one beyond all others stands for."""
+    return "failed run" if state == known.states.n_states else str(state)
+
+
 def action_table(known: Learned, state: int) -> pd.DataFrame:
     """The actions of a state, best first: value, probability, visits, where they lead."""
     q = known.policy.q[state]
-    span = float(q.max() - q.min())
     table = pd.DataFrame(
         {
             "action": known.actions,
             "Q": q.round(4),
-            "normalised": ((q - q.min()) / span if span > 0 else np.ones_like(q)).round(3),
+            "normalised": known.policy.normalised[state].round(3),
             "drawn [%]": (100.0 * known.policy.probabilities[state]).round(1),
         }
     )
@@ -167,8 +179,11 @@ def action_table(known: Learned, state: int) -> pd.DataFrame:
         told = [successors(known, state, action) for action in range(len(q))]
         table["to success [%]"] = [t.loc[t["state"] == 0, "probability"].sum() for t in told]
         table["to success [%]"] = (100.0 * table["to success [%]"]).round(1)
+        if known.failed is not None:
+            failed = [t.loc[t["state"] == known.states.n_states, "probability"].sum() for t in told]
+            table["to a failed run [%]"] = (100.0 * np.array(failed)).round(1)
         table["most often to state"] = [
-            str(t["state"].iloc[0]) if len(t) else "never seen" for t in told
+            state_name(known, int(t["state"].iloc[0])) if len(t) else "never seen" for t in told
         ]
     return table.iloc[np.argsort(-q, kind="stable")].reset_index(drop=True)
 
@@ -179,8 +194,8 @@ def successors(known: Learned, state: int, action: int) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns ``state``, ``probability``, ``seen`` and the misfits; empty where the action was
-        never seen in that state, or transitions are not stored.
+        Columns ``state``, ``probability``, ``seen`` and the misfits, NaN for failed runs; empty
+        where the action was never seen in that state, or transitions are not stored.
     """
     if known.mdp is None:
         return pd.DataFrame({"state": [], "probability": [], "seen": []})
@@ -190,15 +205,20 @@ def successors(known: Learned, state: int, action: int) -> pd.DataFrame:
     order = np.lexsort((target, -seen))
     target, seen = target[order], seen[order]
     table = pd.DataFrame({"state": target, "probability": seen / max(1, seen.sum()), "seen": seen})
-    for name, column in zip(units(known.problem), known.states.centroids[target].T, strict=True):
+    for name, column in zip(units(known.problem), _places(known)[target].T, strict=True):
         table[f"misfit {name}"] = _round(column)
     return table
+
+
+def _places(known: Learned) -> FloatArray:
+    """Misfits that each state stands for, NaN for failed runs: shape (n_states + 1, ...)."""
+    return np.vstack([known.states.centroids, np.full(known.problem.n_objectives, np.nan)])
 
 
 def drift(known: Learned) -> FloatArray | None:
     """Where the best action of each state leads on average, shape (n_states, n_objectives).
 
-    NaN where it was never seen; None where transitions are not stored.
+    Failed runs lead nowhere. NaN where it was never seen; None where transitions are not stored.
     """
     mdp = known.mdp
     if mdp is None:
@@ -207,9 +227,10 @@ def drift(known: Learned) -> FloatArray | None:
     for state, action in enumerate(known.policy.greedy):
         row = state * mdp.n_actions + int(action)
         where = slice(int(mdp.start[row]), int(mdp.start[row + 1]))
-        seen = mdp.counts[where]
+        worked = mdp.successor[where] < known.states.n_states
+        target, seen = mdp.successor[where][worked], mdp.counts[where][worked]
         if state and seen.sum():
-            ends[state] = seen @ known.states.centroids[mdp.successor[where]] / seen.sum()
+            ends[state] = seen @ known.states.centroids[target] / seen.sum()
     return ends
 
 

@@ -190,7 +190,7 @@ def _labels(known: Learned, at: FloatArray, rows: NDArray[np.int64], half: Float
 def choices(known: Learned, state: int) -> Any:
     """Values of the actions of a state, and with what probability each is drawn."""
     return plots.action_choice(
-        known.policy.q[state],
+        known.policy.normalised[state],
         known.policy.probabilities[state],
         [short_action(known, a) for a in range(known.problem.n_actions)],
         epsilon=known.policy.epsilon,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from analytic import linear
+from analytic import linear, obstructed
 
 from vitolab.problem import Objective, Parameter, Patient, Problem
 
@@ -52,4 +52,32 @@ def linear_patients(linear_problem) -> list[Patient]:
         blank = Patient(f"P{i}", {}, {"offset": offset})
         u, w = linear(truth, blank)[0]
         patients.append(Patient(f"P{i}", {"u": u, "w": w}, {"offset": offset}))
+    return patients
+
+
+@pytest.fixture(scope="session")
+def obstructed_problem() -> Problem:
+    """An analytic problem with a forbidden region in the middle of its domain."""
+    return Problem(
+        name="disc",
+        version="1",
+        parameters=(
+            Parameter("a", "a", "", -5.0, 5.0, 0.0, 0.02),
+            Parameter("b", "b", "", -5.0, 5.0, 0.0, 0.02),
+        ),
+        objectives=(Objective("u", "u", "", 0.2), Objective("w", "w", "", 0.2)),
+        simulate=obstructed,
+    )
+
+
+@pytest.fixture(scope="session")
+def obstructed_patients() -> list[Patient]:
+    """Thirty-two patients whose true parameters lie on the right of the forbidden region."""
+    rng = np.random.default_rng(7)
+    patients = []
+    for i in range(32):
+        data = {"offset": rng.uniform(-0.3, 0.3)}
+        truth = rng.uniform([2.0, -1.5], [4.0, 1.5], (1, 2))
+        u, w = obstructed(truth, Patient(f"P{i}", {}, data))[0]
+        patients.append(Patient(f"P{i}", {"u": u, "w": w}, data))
     return patients

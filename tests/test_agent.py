@@ -275,7 +275,9 @@ def failing_walks(walks):
 
 @pytest.mark.parametrize("n_replays", [0, 3])
 def test_every_transition_counts_once_and_once_per_replay(linear_problem, failing_walks, n_replays):
-    vito = Vito.learn(linear_problem, failing_walks, 30, seed=2, n_replays=n_replays)
+    vito = Vito.learn(
+        linear_problem, failing_walks, 30, seed=2, n_replays=n_replays, heed_failures=False
+    )
     misfits = [failing_walks.misfits(linear_problem)]
     misfits += replayed(linear_problem, failing_walks, n_replays, seed=2)
     assert len(misfits) == 1 + n_replays

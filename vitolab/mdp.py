@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vitolab.kernels import mdp as kernels
-from vitolab.problem import FloatArray, IntArray
+from vitolab.problem import BoolArray, FloatArray, IntArray
 
 INNER_SWEEPS = 50
 
@@ -27,12 +27,15 @@ class Policy:
         Actions whose normalised value is below ε are discarded (section 2.1.3).
     residuals : ndarray
         Largest Bellman residual of each round of the solution.
+    failing : ndarray of bool, shape (n_states, n_actions), optional
+        Actions that were seen to lead into a failed run.
     """
 
     q: FloatArray
     v: FloatArray
     epsilon: float = 0.8
     residuals: FloatArray = field(default_factory=lambda: np.empty(0))
+    failing: BoolArray | None = None
 
     @property
     def greedy(self) -> IntArray:
@@ -41,17 +44,32 @@ class Policy:
         return greedy
 
     @cached_property
+    def normalised(self) -> FloatArray:
+        """Values of the actions of each state, from 0 to 1, shape (n_states, n_actions).
+
+        All are 1 where all are worth the same. 0 is the lowest value of the actions that were
+        never seen to fail, if there are any, and of what is worth less: measured from a failed
+        run, which is worth far less, all others would pass for equally good.
+        """
+        lowest = self.q.min(axis=1, keepdims=True)
+        if self.failing is not None:
+            safe = np.where(self.failing, np.inf, self.q).min(axis=1, keepdims=True)
+            lowest = np.where(np.isfinite(safe), safe, lowest)
+        span = self.q.max(axis=1, keepdims=True) - lowest
+        level = (self.q >= lowest).astype(np.float64)
+        np.divide(self.q - lowest, span, out=level, where=span > 0)
+        normalised: FloatArray = np.maximum(level, 0.0)
+        return normalised
+
+    @cached_property
     def probabilities(self) -> FloatArray:
         """Probability of each action in each state, shape (n_states, n_actions).
 
-        Values are normalised to [0, 1] per state, those below ε discarded, and the rest drawn
-        in proportion; where all actions are worth the same, all are equally likely.
+        Normalised values below ε are discarded and the rest drawn in proportion; where all
+        actions are worth the same, all are equally likely.
         """
-        lowest = self.q.min(axis=1, keepdims=True)
-        span = self.q.max(axis=1, keepdims=True) - lowest
-        normalised = np.divide(self.q - lowest, span, out=np.ones_like(self.q), where=span > 0)
-        normalised[normalised < self.epsilon] = 0.0
-        probabilities: FloatArray = normalised / normalised.sum(axis=1, keepdims=True)
+        kept = np.where(self.normalised < self.epsilon, 0.0, self.normalised)
+        probabilities: FloatArray = kept / kept.sum(axis=1, keepdims=True)
         return probabilities
 
     @cached_property
@@ -86,17 +104,20 @@ class MDP:
     ----------
     start : ndarray of int, shape (n_states * n_actions + 1,)
         Row ``s * n_actions + a`` is ``start[row]:start[row + 1]``; an empty row stands for the
-        uniform distribution over all states (section 2.5).
+        uniform distribution over all states (section 2.5), that of failed runs included.
     successor, counts : ndarray of int
         Successor states and how often they were seen.
     n_states, n_actions : int
     discount : float
+    failed : bool
+        Whether the last state stands for failed runs. It is absorbing and never rewarded, so that
+        no state is worth less: each of its actions leads back to it, with a count of one.
 
     Raises
     ------
     ValueError
-        If the rows do not cover the successors, a successor is no state, a count is below one, or
-        the discount is not in [0, 1).
+        If the rows do not cover the successors, a successor is no state, a count is below one,
+        the discount is not in [0, 1), or the failed state can be left.
     """
 
     start: NDArray[np.int64]
@@ -105,6 +126,7 @@ class MDP:
     n_states: int
     n_actions: int
     discount: float = 0.99
+    failed: bool = False
 
     def __post_init__(self) -> None:
         start, successor, counts = self.start, self.successor, self.counts
@@ -125,6 +147,10 @@ class MDP:
             raise ValueError("MDP: counts must be at least 1")
         if not 0 <= self.discount < 1:
             raise ValueError(f"MDP: discount is {self.discount}, expected in [0, 1)")
+        if self.failed:
+            last = start[-self.n_actions - 1 :]
+            if (np.diff(last) != 1).any() or (successor[last[0] :] != self.n_states - 1).any():
+                raise ValueError("MDP: the failed state must lead back to itself, whatever is done")
 
     @classmethod
     def count(
@@ -135,6 +161,8 @@ class MDP:
         n_states: int,
         n_actions: int,
         discount: float = 0.99,
+        *,
+        failed: bool = False,
     ) -> MDP:
         """Count observed transitions.
 
@@ -144,11 +172,14 @@ class MDP:
         n_states, n_actions : int
         discount : float
             γ, the paper's 0.99 by default.
+        failed : bool
+            Whether the last state stands for failed runs; its own transitions are added.
 
         Raises
         ------
         ValueError
-            If an index is out of range, the lengths differ, or the discount is not in [0, 1).
+            If an index is out of range, the lengths differ, the discount is not in [0, 1), or a
+            transition leaves the failed state.
         """
         s, a, t = (np.asarray(v, dtype=np.int64) for v in (state, action, successor))
         if not (s.shape == a.shape == t.shape and s.ndim == 1):
@@ -160,8 +191,12 @@ class MDP:
         ):
             if values.size and not 0 <= values.min() <= values.max() < n:
                 raise ValueError(f"MDP: {name} must lie in [0, {n})")
+        if failed:
+            last = np.full(n_actions, n_states - 1)
+            s, t = np.concatenate([s, last]), np.concatenate([t, last])
+            a = np.concatenate([a, np.arange(n_actions)])
         start, target, counts = kernels.count(s, a, t, n_states, n_actions)
-        return cls(start, target, counts, n_states, n_actions, discount)
+        return cls(start, target, counts, n_states, n_actions, discount, failed)
 
     @property
     def visits(self) -> IntArray:
@@ -169,6 +204,19 @@ class MDP:
         cumulative = np.concatenate([[0], np.cumsum(self.counts)])
         visits: IntArray = cumulative[self.start[1:]] - cumulative[self.start[:-1]]
         return visits.reshape(self.n_states, self.n_actions)
+
+    @property
+    def failing(self) -> BoolArray | None:
+        """Actions that were seen to lead into a failed run, shape (n_states, n_actions).
+
+        None where no state stands for failed runs.
+        """
+        if not self.failed:
+            return None
+        row = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+        failing = np.zeros(len(self.start) - 1, dtype=bool)
+        failing[row[self.successor == self.n_states - 1]] = True
+        return failing.reshape(self.n_states, self.n_actions)
 
     @cached_property
     def probability(self) -> FloatArray:
@@ -225,4 +273,4 @@ class MDP:
                 f"MDP: Bellman residual is {residuals[-1]:.2g} after {max_rounds} rounds, "
                 f"expected below {residual:g}"
             )
-        return Policy(q, v, epsilon, residuals)
+        return Policy(q, v, epsilon, residuals, self.failing)

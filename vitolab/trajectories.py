@@ -170,6 +170,14 @@ class Trajectories:
         kept: BoolArray = (self.action >= 0) & counted[:, :-1] & counted[:, 1:]
         return kept
 
+    @property
+    def failures(self) -> BoolArray:
+        """Which steps are actions that led from a run that counts into a failed one, (n, T)."""
+        counted = self.counted
+        within = np.arange(self.action.shape[1]) < self.length[:, np.newaxis]
+        failed: BoolArray = (self.action >= 0) & counted[:, :-1] & within & ~counted[:, 1:]
+        return failed
+
 
 class StopReason(enum.StrEnum):
     """Why a personalisation ended."""

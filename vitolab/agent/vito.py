@@ -32,7 +32,8 @@ class Vito:
     problem : Problem
     states : StateSpace
     mdp : MDP
-        What was seen; kept for explanation.
+        What was seen; kept for explanation. Where actions were seen to fail, it and the policy
+        hold one state more than `states`: the last one stands for failed runs.
     policy : Policy
     initializer : Initializer or None
         Start candidates from the data; without it starts and restarts are uniform in Ω.
@@ -65,6 +66,7 @@ class Vito:
         discount: float = 0.99,
         epsilon: float = 0.8,
         n_replays: int = 0,
+        heed_failures: bool = True,
     ) -> Vito:
         """Learn states, transitions, policy and start candidates from explored walks.
 
@@ -85,6 +87,11 @@ class Vito:
         n_replays : int
             Replays of each walk in hindsight, see `vitolab.agent.hindsight`; the paper has none.
             The states are those of the walks as they were: a replay adds transitions, no states.
+        heed_failures : bool
+            Count transitions into failed runs as leading to a state of their own, of the lowest
+            value there is, so that the policy keeps away from where the model fails; otherwise
+            they are left out. Without such transitions there is no such state. Keeping away may
+            take a way round: fewer runs fail, but easy patients may take a few runs more.
 
         Raises
         ------
@@ -101,10 +108,13 @@ class Vito:
             stream("states", problem.name, seed),
             squared=squared,
         )
-        kept = walks.transitions
+        kept, failures = walks.transitions, walks.failures
+        heeded = heed_failures and bool(failures.any())
+        if heeded:
+            kept = kept | failures
         before, after = [], []
         for misfits in (c, *replayed(problem, walks, n_replays, seed)):
-            label = np.full(counted.shape, -1)
+            label = np.full(counted.shape, states.n_states)  # failed
             label[counted] = states.quantize(misfits[counted])
             before.append(label[:, :-1][kept])
             after.append(label[:, 1:][kept])
@@ -112,9 +122,10 @@ class Vito:
             np.concatenate(before),
             np.tile(walks.action[kept], len(before)),
             np.concatenate(after),
-            states.n_states,
+            states.n_states + heeded,
             problem.n_actions,
             discount,
+            failed=heeded,
         )
         initializer = None
         if initialize:
@@ -338,10 +349,19 @@ class Vito:
         Raises
         ------
         ValueError
-            If the format is unknown or the problem differs.
+            If the format is unknown, the problem differs, or the arrays do not fit together.
         """
         description, arrays = read_agent(path, FILE, problem)
         states = StateSpace(arrays["states/centroids"], problem.tolerance, description["squared"])
+        q, v = arrays["policy/q"], arrays["policy/v"]
+        n = len(v)
+        failed = n == states.n_states + 1
+        if n not in (states.n_states, states.n_states + 1) or q.shape != (n, problem.n_actions):
+            raise ValueError(
+                f"{path}: q has shape {q.shape} and v {v.shape}, expected a row for each of "
+                f"{states.n_states} states, with or without one for failed runs, and "
+                f"{problem.n_actions} actions"
+            )
         initializer = None
         if description["initializer"]:
             prefix = "initializer/"
@@ -349,23 +369,20 @@ class Vito:
                 {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)},
                 problem,
             )
+        mdp = MDP(
+            arrays["mdp/start"],
+            arrays["mdp/successor"],
+            arrays["mdp/counts"],
+            n,
+            problem.n_actions,
+            description["discount"],
+            failed,
+        )
         return cls(
             problem,
             states,
-            MDP(
-                arrays["mdp/start"],
-                arrays["mdp/successor"],
-                arrays["mdp/counts"],
-                states.n_states,
-                problem.n_actions,
-                description["discount"],
-            ),
-            Policy(
-                arrays["policy/q"],
-                arrays["policy/v"],
-                description["epsilon"],
-                arrays["policy/residuals"],
-            ),
+            mdp,
+            Policy(q, v, description["epsilon"], arrays["policy/residuals"], mdp.failing),
             initializer,
             description["deterministic"],
             description["restart"],

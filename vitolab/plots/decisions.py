@@ -74,6 +74,7 @@ def action_choice(
     Parameters
     ----------
     q : ndarray, shape (n_actions,)
+        Values as they are, or `Policy.normalised`.
     probability : ndarray, shape (n_actions,)
     actions : sequence of str
         Names of the actions.

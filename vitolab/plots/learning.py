@@ -46,7 +46,8 @@ def state_space(
     objectives : sequence of Objective
         All objectives of the problem.
     values : ndarray, shape (n_states,), optional
-        Value v of each state, shown as colour; without it neighbouring cells only differ.
+        Value v of each state, shown as colour; without it neighbouring cells only differ. One more
+        value, that of failed runs, is not shown.
     visited : ndarray, shape (n, n_objectives), optional
         Misfits to show as points.
     axes : (int, int)
@@ -71,6 +72,7 @@ def state_space(
         shade = (np.arange(states.n_states) * 0.618034) % 1.0
         shown, name = shade[label], "shade"
     else:
+        values = values[: states.n_states]
         shown, name = values[label], "value v"
     cells = style(
         hv.Image((horizontal, vertical, shown), ["c_i", "c_j"], [name]),

@@ -23,7 +23,11 @@ def policy_arrays(
     n_jobs: int = 1,
     cache: Path | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """Arrays of the policy learned from all patients, per setup, to be looked at."""
+    """Arrays of the policy learned from all patients, per setup, to be looked at.
+
+    Where actions were seen to fail, values and counts have one row more than there are centroids,
+    of failed runs, and ``failing`` tells those actions.
+    """
     arrays: dict[str, NDArray[Any]] = {}
     child = child_seed(seed, "repeat", 0)
     for setup, problem in problems.items():
@@ -41,4 +45,6 @@ def policy_arrays(
             f"{setup}/counts_indices": vito.mdp.successor,
             f"{setup}/counts_data": vito.mdp.counts,
         }
+        if vito.policy.failing is not None:
+            arrays[f"{setup}/failing"] = vito.policy.failing
     return arrays
