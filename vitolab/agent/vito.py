@@ -91,7 +91,8 @@ class Vito:
             Count transitions into failed runs as leading to a state of their own, of the lowest
             value there is, so that the policy keeps away from where the model fails; otherwise
             they are left out. Without such transitions there is no such state. Keeping away may
-            take a way round: fewer runs fail, but easy patients may take a few runs more.
+            take a way round: fewer runs fail, but with restarts, which make failures cheap, fewer
+            patients may be solved within few runs.
 
         Raises
         ------
