@@ -38,7 +38,7 @@ def arrays_of(agent):
 # --- what it is good for --------------------------------------------------------------------------
 
 
-def test_fewer_runs_fail_and_success_does_not_fall(obstructed_problem, obstructed_patients):
+def test_fewer_runs_fail_and_more_are_solved(obstructed_problem, obstructed_patients):
     """Unseen patients from starts beyond the forbidden region, in few runs and in many."""
     solved, failed = {}, {}
     for seed in range(3):
@@ -56,12 +56,11 @@ def test_fewer_runs_fail_and_success_does_not_fall(obstructed_problem, obstructe
                         failed.setdefault((heed, restart), []).append(n_failed)
     solved = {key: np.mean(values) for key, values in solved.items()}
     failed = {key: np.mean(values) for key, values in failed.items()}
-    # per personalisation: 0.58 and 0.09 without restarts, 0.70 and 0.09 with them
-    assert failed[True, False] < failed[False, False] / 4
-    assert failed[True, True] < failed[False, True] / 3
-    # a failed run ends a personalisation without restarts: 26 and 43 %; with them 91 and 91 %
-    assert solved[True, False] > solved[False, False] + 0.1
-    assert solved[True, True] > solved[False, True] - 0.03
+    # per personalisation: from 0.58 to 0.39 without restarts, from 0.70 to 0.41 with them
+    # solved: from 26 to 36 % and from 91 to 93 %
+    for restart in (False, True):
+        assert failed[True, restart] < 0.8 * failed[False, restart]
+        assert solved[True, restart] > solved[False, restart]
 
 
 # --- what is counted ------------------------------------------------------------------------------
@@ -72,7 +71,6 @@ def test_failed_runs_count_once_and_once_per_replay(obstructed_problem, walks, n
     vito = Vito.learn(obstructed_problem, walks, 40, seed=2, n_replays=n_replays)
     n = vito.states.n_states
     dense = np.zeros((n + 1, obstructed_problem.n_actions, n + 1), dtype=int)
-    dense[n, :, n] = 1
     misfits = [walks.misfits(obstructed_problem)]
     misfits += replayed(obstructed_problem, walks, n_replays, seed=2)
     for c in misfits:
@@ -89,14 +87,14 @@ def test_failed_runs_count_once_and_once_per_replay(obstructed_problem, walks, n
     rows = np.repeat(np.arange(len(found)), np.diff(vito.mdp.start))
     found[rows, vito.mdp.successor] = vito.mdp.counts
     assert np.array_equal(found.reshape(dense.shape), dense)
-    assert dense[:n, :, n].sum() == (1 + n_replays) * walks.failures.sum() > 0
+    assert dense[:n, :, n].sum() == (1 + n_replays) * walks.failing.sum() > 0
 
 
 def test_a_run_beyond_the_length_of_a_walk_is_no_failure(walks):
     short = replace(walks, length=walks.length // 2)
-    assert not short.failures[:, 50:].any()
-    assert np.array_equal(short.failures[:, :50], walks.failures[:, :50])
-    assert not (walks.failures & walks.transitions).any()
+    assert not short.failing[:, 50:].any()
+    assert np.array_equal(short.failing[:, :50], walks.failing[:, :50])
+    assert not (walks.failing & walks.transitions).any()
 
 
 def test_without_failed_runs_nothing_changes(linear_problem, linear_patients):
@@ -118,20 +116,21 @@ def test_without_failed_runs_nothing_changes(linear_problem, linear_patients):
 # --- what is learned ------------------------------------------------------------------------------
 
 
-def test_no_state_is_worth_less_than_failure(vito):
+def test_a_failed_run_is_worth_a_run_and_a_fresh_start(vito):
     v = vito.policy.v
     assert len(v) == vito.states.n_states + 1
-    assert v[-1] == pytest.approx(-1 / (1 - vito.mdp.discount), abs=1e-5)
-    assert v[:-1].min() > v[-1]
+    # one of the states is success, where a run costs nothing
+    assert v[-1] == pytest.approx(1 / len(v) - 1 + vito.mdp.discount * v.mean(), abs=1e-5)
+    assert v[1:-1].max() > v[-1]
 
 
 def test_what_was_never_tried_may_fail_like_it_may_end_anywhere():
     s, a, t = np.array([1, 1, 2]), np.array([0, 0, 1]), np.array([0, 3, 1])
     mdp = MDP.count(s, a, t, 4, 2, failed=True)
-    matrix = naive.transition_matrix([*s, 3, 3], [*a, 0, 1], [*t, 3, 3], 4, 2)
+    matrix = naive.transition_matrix(s, a, t, 4, 2)
     v = mdp.solve().v
     np.testing.assert_allclose(naive.bellman(matrix, v, 0.99).max(axis=1), v, atol=1e-6)
-    with pytest.raises(ValueError, match="must lead back to itself"):
+    with pytest.raises(ValueError, match="the failed state has transitions"):
         MDP.count([3], [0], [1], 4, 2, failed=True)
 
 

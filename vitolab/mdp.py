@@ -48,8 +48,8 @@ class Policy:
         """Values of the actions of each state, from 0 to 1, shape (n_states, n_actions).
 
         All are 1 where all are worth the same. 0 is the lowest value of the actions that were
-        never seen to fail, if there are any, and of what is worth less: measured from a failed
-        run, which is worth far less, all others would pass for equally good.
+        never seen to fail, if there are any, and of what is worth less: measured from one that
+        fails, which may be worth far less, all others would pass for equally good.
         """
         lowest = self.q.min(axis=1, keepdims=True)
         if self.failing is not None:
@@ -110,14 +110,14 @@ class MDP:
     n_states, n_actions : int
     discount : float
     failed : bool
-        Whether the last state stands for failed runs. It is absorbing and never rewarded, so that
-        no state is worth less: each of its actions leads back to it, with a count of one.
+        Whether the last state stands for failed runs. After one a walk starts afresh, which the
+        uniform distribution stands for: nothing is counted there, whatever is done.
 
     Raises
     ------
     ValueError
         If the rows do not cover the successors, a successor is no state, a count is below one,
-        the discount is not in [0, 1), or the failed state can be left.
+        the discount is not in [0, 1), or something is counted in the failed state.
     """
 
     start: NDArray[np.int64]
@@ -147,10 +147,8 @@ class MDP:
             raise ValueError("MDP: counts must be at least 1")
         if not 0 <= self.discount < 1:
             raise ValueError(f"MDP: discount is {self.discount}, expected in [0, 1)")
-        if self.failed:
-            last = start[-self.n_actions - 1 :]
-            if (np.diff(last) != 1).any() or (successor[last[0] :] != self.n_states - 1).any():
-                raise ValueError("MDP: the failed state must lead back to itself, whatever is done")
+        if self.failed and start[-self.n_actions - 1] != start[-1]:
+            raise ValueError("MDP: the failed state has transitions, expected none")
 
     @classmethod
     def count(
@@ -173,13 +171,13 @@ class MDP:
         discount : float
             γ, the paper's 0.99 by default.
         failed : bool
-            Whether the last state stands for failed runs; its own transitions are added.
+            Whether the last state stands for failed runs.
 
         Raises
         ------
         ValueError
             If an index is out of range, the lengths differ, the discount is not in [0, 1), or a
-            transition leaves the failed state.
+            transition begins in the failed state.
         """
         s, a, t = (np.asarray(v, dtype=np.int64) for v in (state, action, successor))
         if not (s.shape == a.shape == t.shape and s.ndim == 1):
@@ -191,10 +189,6 @@ class MDP:
         ):
             if values.size and not 0 <= values.min() <= values.max() < n:
                 raise ValueError(f"MDP: {name} must lie in [0, {n})")
-        if failed:
-            last = np.full(n_actions, n_states - 1)
-            s, t = np.concatenate([s, last]), np.concatenate([t, last])
-            a = np.concatenate([a, np.arange(n_actions)])
         start, target, counts = kernels.count(s, a, t, n_states, n_actions)
         return cls(start, target, counts, n_states, n_actions, discount, failed)
 

@@ -171,7 +171,7 @@ class Trajectories:
         return kept
 
     @property
-    def failures(self) -> BoolArray:
+    def failing(self) -> BoolArray:
         """Which steps are actions that led from a run that counts into a failed one, (n, T)."""
         counted = self.counted
         within = np.arange(self.action.shape[1]) < self.length[:, np.newaxis]

@@ -88,11 +88,9 @@ class Vito:
             Replays of each walk in hindsight, see `vitolab.agent.hindsight`; the paper has none.
             The states are those of the walks as they were: a replay adds transitions, no states.
         heed_failures : bool
-            Count transitions into failed runs as leading to a state of their own, of the lowest
-            value there is, so that the policy keeps away from where the model fails; otherwise
-            they are left out. Without such transitions there is no such state. Keeping away may
-            take a way round: fewer runs fail, but with restarts, which make failures cheap, fewer
-            patients may be solved within few runs.
+            Count transitions into failed runs as leading to a state of their own, worth a run and
+            a fresh start, so that the policy keeps away from where the model fails; otherwise they
+            are left out. Without such transitions there is no such state.
 
         Raises
         ------
@@ -109,7 +107,7 @@ class Vito:
             stream("states", problem.name, seed),
             squared=squared,
         )
-        kept, failures = walks.transitions, walks.failures
+        kept, failures = walks.transitions, walks.failing
         heeded = heed_failures and bool(failures.any())
         if heeded:
             kept = kept | failures
