@@ -48,6 +48,19 @@ def _scouting(stored: Stored, repeat: int) -> Part:
     )
 
 
+def _own_scouting(stored: Stored, repeat: int) -> Part:
+    rows = stored.personalizations[stored.personalizations["method"] == "vito"]
+    if rows.empty:
+        return Part("The paper's agent did not take part: the others have no states.")
+    rows = rows[rows["n_samples"] == rows["n_samples"].max()]
+    table = words.named(summarize(rows, ["setup", "n_states"]))
+    return Part(
+        words.sweep(rows, "n_states", "states"),
+        plots.scouting_curves(rows, patients="patients of a file, leave-one-out"),
+        (("Means over patients and repeats", table),),
+    )
+
+
 def _scouting_numbers(stored: Stored, repeat: int) -> Part:
     table = plots.scouting_table(stored.personalizations)
     sentence = "The number of states that did best, beside the paper's; it is shown only."
@@ -189,7 +202,9 @@ def _patients(stored: Stored, repeat: int) -> Part:
 
 def _agents(stored: Stored, repeat: int) -> Part:
     rows = stored.personalizations
-    own = stored.entry.info.study == "problem"
+    own = stored.study == "problem"
+    if own:  # which also goes through numbers of states
+        rows = rows[rows["n_states"].isna() | (rows["n_states"] == rows["n_states"].max())]
     whose = ("of a file", "patients of a file") if own else ("synthetic", "synthetic patients")
     table = plots.agent_table(rows, whose=whose[0])
     episode = stored.entry.info.parameters.get("episode")
@@ -197,6 +212,23 @@ def _agents(stored: Stored, repeat: int) -> Part:
         rows, patients=whose[1], episode=episode if isinstance(episode, int) else 1
     )
     return Part(words.agents(table), figure, (("All numbers", table),))
+
+
+def _failures(stored: Stored, repeat: int) -> Part:
+    failures = stored.run.failures
+    if failures.empty:
+        return Part("All forward runs answered.")
+    n_runs = int(stored.personalizations["n_runs"].sum())
+    own = failures[failures["stage"] == "personalization"]
+    counts = failures.groupby("kind", sort=False)["n_runs"].sum().sort_values(ascending=False)
+    causes = ", ".join(f"{kind}: {n}" for kind, n in counts.items())
+    sentence = (
+        f"{failures['n_runs'].sum()} forward runs gave no answer ({causes}): "
+        f"{own['n_runs'].sum()} of {n_runs} of the personalisations, and "
+        f"{failures['n_runs'].sum() - own['n_runs'].sum()} of the exploration. The parameters are "
+        "those of the first of each kind and patient."
+    )
+    return Part(sentence, tables=(("Failed runs by cause", failures),))
 
 
 def _scaling(stored: Stored, repeat: int) -> Part:
@@ -290,7 +322,12 @@ SECTIONS: Mapping[str, tuple[Section, ...]] = {
     "continuous-convergence": _AGENTS,
     "hindsight": _AGENTS,
     "wbc-12p": (Section("scaling", "Number of parameters", _scaling), *_AGENTS),
-    "problem": (*_AGENTS, _METHODS),
+    "problem": (
+        *_AGENTS,
+        _METHODS,
+        Section("states", "Number of states", _own_scouting),
+        Section("failures", "Failed runs", _failures),
+    ),
     "uncertainty": (
         Section("solutions", "All solutions", _solutions),
         Section("coverage", "Coverage", _coverage),

@@ -5,19 +5,23 @@ import shutil
 import string
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
 from vitolab import studies
+from vitolab.dashboard import load_dashboards
 from vitolab.notebooks import find_notebook
 from vitolab.patients import InputError, read_patients
 from vitolab.problem import Patient
 from vitolab.problemfile import ProblemError, read_problem
 from vitolab.sizes import OWN
 from vitolab.starter import begin
-from vitolab.store import list_runs
+from vitolab.store import list_runs, open_run
+from vitolab.tables import patient_table
+from vitolab.validation import leave_one_out
 
 
 @pytest.fixture
@@ -262,6 +266,13 @@ def test_a_study_of_the_example_is_stored_and_shown(own, tmp_path):
     assert rows["patient"].nunique() == 12
     assert rows[rows["method"] == "vito-continuous"]["solved"].mean() > 0.8
     assert stored.manifest.problems["windkessel"].parameters[0].name == "resistance"
+    source = load_dashboards("source").Source(tmp_path / "results")
+    source.refresh()
+    shown = load_dashboards("stored").Stored(source, info.path.name)
+    for section in load_dashboards("sections").sections_of("problem"):
+        part = section.build(shown, 0)
+        assert part.sentence
+        assert "synthetic" not in part.sentence
 
 
 @pytest.mark.parametrize(
@@ -403,3 +414,36 @@ def test_a_thousand_malformed_inputs_are_read_or_refused(own, block):
             said.append(str(error))
     assert len(said) > 100
     assert all(s and "\n" not in s and len(s) < 1000 for s in said)
+
+
+def test_the_dashboard_tells_which_runs_failed(own, tmp_path):
+    problem = replace(read_problem(own / "problem.toml").problem, simulate=_failing)
+    patients = [Patient(f"P{i}", {o.name: 90.0 for o in problem.objectives}) for i in range(3)]
+    run = open_run("problem", {}, results=tmp_path, seed=0, version="1")
+    problems = {"own": problem}
+    leave_one_out(
+        run,
+        problems,
+        patients,
+        n_samples={"own": [20]},
+        n_states={"own": [10]},
+        methods=["vito"],
+        max_runs=20,
+    )
+    stored = run.finish(problems=problems, patients=patient_table(problems, patients))
+    source = load_dashboards("source").Source(tmp_path)
+    source.refresh()
+    shown = load_dashboards("stored").Stored(source, stored.path.name)
+    sections = {s.name: s for s in load_dashboards("sections").sections_of("problem")}
+    part = sections["failures"].build(shown, 0)
+    n_failed = stored.personalizations["n_failed"].sum()
+    n_runs = stored.personalizations["n_runs"].sum()
+    assert f"{n_failed} of {n_runs} of the personalisations" in part.sentence
+    assert f"(raised: {stored.failures['n_runs'].sum()})" in part.sentence
+    assert len(part.tables[0][1]) == len(stored.failures) > 0
+
+
+def _failing(x, patient):
+    if (x[:, 0] > 1.5).any():
+        raise ArithmeticError("diverged")
+    return 80.0 + 10.0 * x
