@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vitolab import store
+from vitolab import version
 from vitolab.files import digest
 from vitolab.problem import Objective, Parameter, Problem
 from vitolab.runs import RunFolder
@@ -236,7 +236,7 @@ def test_the_version_of_the_code_changes_with_what_computes_only(
     for name in (*files, "_notebooks/a.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
-    monkeypatch.setattr(store, "__file__", str(tmp_path / "store.py"))
+    monkeypatch.setattr(version, "__file__", str(tmp_path / "version.py"))
     first = code_version()
     for name in ("plots/a.py", "cli.py", "store.py", "_notebooks/a.py"):
         (tmp_path / name).write_text("changed")
@@ -250,8 +250,8 @@ def test_the_version_of_the_code_changes_with_what_computes_only(
 
 @pytest.mark.parametrize("library", ["numpy", "scipy", "numba", "scikit-learn", "nlopt", "emcee"])
 def test_version_changes_with_the_libraries(library: str, monkeypatch: pytest.MonkeyPatch):
-    before, versions = code_version(), store.metadata.version
+    before, versions = code_version(), version.metadata.version
     monkeypatch.setattr(
-        store.metadata, "version", lambda name: "0" if name == library else versions(name)
+        version.metadata, "version", lambda name: "0" if name == library else versions(name)
     )
     assert code_version() != before

@@ -93,6 +93,21 @@ def run(
         Path | None,
         typer.Option(metavar="FILE.csv", help="Patients of your own, for the study `problem`."),
     ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            envvar="VITOLAB_SCHEDULER",
+            metavar="ADDRESS",
+            help="A Dask scheduler whose workers do the work, such as tcp://127.0.0.1:8786.",
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(help="Start such workers as jobs: slurm, configured as for dask-jobqueue."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Number of workers of the cluster.")
+    ] = None,
 ) -> None:
     """Run a study, or go on with one that was interrupted."""
     from vitolab import studies
@@ -109,6 +124,9 @@ def run(
         n_jobs=jobs,
         results=results,
         again=again,
+        scheduler=scheduler,
+        cluster=cluster,
+        n_workers=workers,
     )
     _report(info.status, info.reason, info.path)
 
@@ -329,7 +347,8 @@ def doctor() -> None:
         except metadata.PackageNotFoundError:
             typer.echo(f"{name} not installed")
     typer.echo(f"processors: {processors()} usable of {os.cpu_count()}")
-    for name in ("nlopt", "meshio", "pyvista", "dask", "roadrunner", "myokit", "fmpy"):
+    optional = ("nlopt", "meshio", "pyvista", "roadrunner", "myokit", "fmpy")
+    for name in (*optional, "distributed", "dask_jobqueue"):
         found = importlib.util.find_spec(name) is not None
         typer.echo(f"optional {name}: {'found' if found else 'not found'}")
     browser = shutil.which("chromium") or shutil.which("chromium-browser")

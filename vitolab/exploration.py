@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from vitolab.failures import all_failed, collected, from_json, to_json
 from vitolab.files import ArrayCache, digest, source_version, stream
 from vitolab.problem import Patient, Problem
 from vitolab.trajectories import Trajectories
+from vitolab.workers import parallel
 
 HOPELESS = 50  # failed runs of a patient, without one that answers, after which others decide
 _FAILURES = "failures"  # name of their record among the arrays of stored walks
@@ -46,7 +46,7 @@ def explore(
         Transitions per episode.
     seed : int
     n_jobs : int
-        Patients explored at the same time, in threads unless joblib is configured otherwise.
+        Patients explored at the same time, see `vitolab.workers.parallel`.
     cache : Path, optional
         Folder in whose ``walks`` explored walks are kept and looked up.
 
@@ -95,23 +95,15 @@ def _of_all(
     cache: Path | None,
 ) -> list[dict[str, NDArray[Any]]]:
     """Walks of each patient; those without an answer are gone through only if others have some."""
-
-    def found(patients: Sequence[Patient], patience: bool) -> list[dict[str, NDArray[Any]]]:
-        work = delayed(_stored_walks)
-        walks: list[dict[str, NDArray[Any]]] = Parallel(n_jobs=n_jobs, prefer="threads")(
-            work(problem, patient, n_episodes, n_steps, seed, cache, patience)
-            for patient in patients
-        )
-        return walks
-
-    walks = found(patients, patience=False)
+    sizes = (n_episodes, n_steps, seed, n_jobs, cache)
+    walks = _stored_walks(problem, patients, *sizes, patience=False)
     if not any(np.isfinite(walk["y"]).all(axis=-1).any() for walk in walks):
         failures = [f for walk in walks for f in from_json(str(walk[_FAILURES]))]
         raise all_failed(
             f"problem {problem.name!r}", failures, [p.name for p in problem.parameters]
         )
-    given_up = [i for i, walk in enumerate(walks) if walk["y"].shape[1] <= n_steps]
-    again = found([patients[i] for i in given_up], patience=True)
+    given_up = [i for i, walk in enumerate(walks) if _is_given_up(walk, n_steps)]
+    again = _stored_walks(problem, [patients[i] for i in given_up], *sizes, patience=True)
     for i, walk in zip(given_up, again, strict=True):
         walks[i] = walk
     return walks
@@ -119,19 +111,46 @@ def _of_all(
 
 def _stored_walks(
     problem: Problem,
-    patient: Patient,
+    patients: Sequence[Patient],
     n_episodes: int,
     n_steps: int,
     seed: int,
+    n_jobs: int,
     cache: Path | None,
+    *,
     patience: bool,
-) -> dict[str, NDArray[Any]]:
-    """Walks of one patient: those in the cache, and the further ones that are asked for."""
-    if cache is None:
-        return _walks(problem, patient, range(n_episodes), n_steps, seed, patience)
-    store = ArrayCache(cache / "walks")
+) -> list[dict[str, NDArray[Any]]]:
+    """Walks of each patient: those in the cache, and the further ones that are asked for."""
+    walks: list[dict[str, NDArray[Any]]] = [{} for _ in patients]
+    store = None if cache is None else ArrayCache(cache / "walks")
+    keys: list[tuple[str, str]] = []
+    if store is not None:
+        shared = _key(problem, n_steps, seed)
+        keys = [(shared, digest(patient.name, patient.data)) for patient in patients]
+        walks = [store.load(*key) or {} for key in keys]
+    items = []
+    for i, (patient, known) in enumerate(zip(patients, walks, strict=True)):
+        n_known = len(known["x"]) if known else 0
+        if n_known < n_episodes:
+            episodes = range(n_known, n_episodes)
+            items.append((i, patient, episodes, n_steps, seed, patience or n_known > 0))
+    for i, found in parallel(_walks_of, problem, items, n_jobs):
+        if walks[i]:
+            found = {name: _continued(name, walks[i][name], found[name]) for name in found}
+        if store is not None and not _is_given_up(found, n_steps):
+            problem_key, patient_key = keys[i]
+            store.store(problem_key, patient_key, found)
+        walks[i] = found
+    return [
+        {name: v if name == _FAILURES else v[:n_episodes] for name, v in known.items()}
+        for known in walks
+    ]
+
+
+def _key(problem: Problem, n_steps: int, seed: int) -> str:
+    """Key of all that walks depend on but the patient."""
     folder = Path(__file__).parent
-    problem_key = digest(
+    return digest(
         source_version(*(folder / name for name in _SOURCES)),
         problem.name,
         problem.version,
@@ -143,20 +162,11 @@ def _stored_walks(
         n_steps,
         seed,
     )
-    patient_key = digest(patient.name, patient.data)
-    known = store.load(problem_key, patient_key)
-    n_known = 0 if known is None else len(known["x"])
-    if n_known < n_episodes:
-        episodes = range(n_known, n_episodes)
-        walks = _walks(problem, patient, episodes, n_steps, seed, patience or n_known > 0)
-        if walks["y"].shape[1] <= n_steps:
-            return walks  # given up, and not worth keeping
-        if known is not None:
-            walks = {name: _continued(name, known[name], walks[name]) for name in walks}
-        store.store(problem_key, patient_key, walks)
-        known = walks
-    assert known is not None
-    return {n: values if n == _FAILURES else values[:n_episodes] for n, values in known.items()}
+
+
+def _is_given_up(walk: dict[str, NDArray[Any]], n_steps: int) -> bool:
+    """Whether walks ended early, see `_walks`; they are not worth keeping."""
+    return walk["y"].shape[1] <= n_steps
 
 
 def _continued(name: str, known: NDArray[Any], more: NDArray[Any]) -> NDArray[Any]:
@@ -164,6 +174,11 @@ def _continued(name: str, known: NDArray[Any], more: NDArray[Any]) -> NDArray[An
     if name == _FAILURES:
         return np.array(to_json([*from_json(str(known)), *from_json(str(more))]))
     return np.concatenate([known, more])
+
+
+def _walks_of(problem: Problem, i: int, *given: Any) -> tuple[int, dict[str, NDArray[Any]]]:
+    """Explore, and tell of whom."""
+    return i, _walks(problem, *given)
 
 
 def _walks(

@@ -125,7 +125,12 @@ def _kind(value: Any) -> str:
     return type(value).__name__
 
 
-def execute(notebook: Path, folder: Path, parameters: Mapping[str, Any]) -> str:
+def execute(
+    notebook: Path,
+    folder: Path,
+    parameters: Mapping[str, Any],
+    environment: Mapping[str, str] | None = None,
+) -> str:
     """Execute a notebook, in the folder of a run, into ``notebook.ipynb`` there.
 
     Parameters
@@ -134,6 +139,8 @@ def execute(notebook: Path, folder: Path, parameters: Mapping[str, Any]) -> str:
     folder : Path
         Working directory of the kernel.
     parameters : mapping of str to JSON value
+    environment : mapping of str to str, optional
+        Variables that the kernel has beside this process's.
 
     Returns
     -------
@@ -147,7 +154,8 @@ def execute(notebook: Path, folder: Path, parameters: Mapping[str, Any]) -> str:
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             with TemporaryDirectory(prefix="vitolab-") as sockets:
-                executed = _execute_once(notebook, output, parameters, Path(sockets))
+                manager = _kernel_manager(Path(sockets), environment or {})
+                executed = _execute_once(notebook, output, parameters, manager)
             reason = _left_out(executed)
         except PapermillExecutionError as error:
             reason = _one_line(error.ename, error.evalue)
@@ -165,7 +173,7 @@ def execute(notebook: Path, folder: Path, parameters: Mapping[str, Any]) -> str:
 
 
 def _execute_once(
-    notebook: Path, output: Path, parameters: Mapping[str, Any], sockets: Path
+    notebook: Path, output: Path, parameters: Mapping[str, Any], manager: type
 ) -> NotebookNode:
     """Execute a notebook by the running interpreter."""
     import papermill
@@ -178,7 +186,7 @@ def _execute_once(
         parameters=dict(parameters),
         kernel_name="python3",
         language="python",
-        kernel_manager_class=_kernel_manager(sockets),
+        kernel_manager_class=manager,
         resources={"metadata": {"path": str(output.parent)}},
         progress_bar=False,
     )
@@ -209,7 +217,7 @@ def _never_started(error: Exception) -> bool:
     )
 
 
-def _kernel_manager(sockets: Path) -> type:
+def _kernel_manager(sockets: Path, environment: Mapping[str, str]) -> type:
     """Kernel manager that starts the running interpreter, with the modules that it sees.
 
     A kernel specification named python3 that the user has may be another Python altogether.
@@ -234,6 +242,7 @@ def _kernel_manager(sockets: Path) -> type:
                 argv=[sys.executable, "-c", program, "-f", "{connection_file}", "--log-level=50"],
                 display_name="Python",
                 language="python",
+                env=dict(environment),
             )
 
         @default("connection_file")

@@ -15,7 +15,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +23,7 @@ from numpy.typing import NDArray
 from vitolab.claims import last_claims
 from vitolab.files import (
     checksum,
-    digest,
     read_arrays,
-    source_version,
     write_arrays,
     write_json,
     write_table,
@@ -41,6 +38,7 @@ from vitolab.records import (
     read_record,
 )
 from vitolab.runs import RunFolder, RunInfo, inspect_run, read_progress
+from vitolab.version import code_version
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,20 +62,6 @@ _NULLABLE = ("n_states", "n_samples", "repeat", "start")
 _GROUPS = ("", "z", "data", "truth", "misfit", "x", "y", "c", "e", "why", "last")
 _TRACES, _FAILURES = ".traces.parquet", ".failures.parquet"
 _FAILURE_KEYS = ("setup", "stage", "patient", "kind", "text", "n_runs", "n_retries")
-#: Modules that only store, show or start what the others compute.
-_BYSTANDERS = (
-    *(
-        "__init__",
-        "__main__",
-        "_dashboards",
-        "_notebooks",
-        "catalogue",
-        "claims",
-        "cli",
-        "dashboard",
-    ),
-    *("display", "notebooks", "patients", "plots", "records", "runs", "sizes", "store", "studies"),
-)
 
 
 @dataclass(frozen=True)
@@ -306,20 +290,6 @@ def open_run(
                 f"{stored.get(name, 'absent')!r} as the run was started"
             )
     return OpenRun(run)
-
-
-def code_version() -> str:
-    """Short hash of what results depend on: sources and tables of this package, libraries."""
-    root = Path(__file__).parent
-    paths = [
-        path
-        for path in sorted(root.rglob("*"))
-        if path.suffix in (".py", ".csv", ".json")
-        and path.relative_to(root).parts[0].removesuffix(".py") not in _BYSTANDERS
-    ]
-    names = ("numpy", "scipy", "numba", "scikit-learn", "nlopt", "emcee")
-    libraries = [metadata.version(name) for name in names]
-    return digest(source_version(*paths), libraries)[:12]
 
 
 def assemble(

@@ -12,6 +12,7 @@ import math
 import os
 import shlex
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from vitolab.problemfile import OwnProblem, ProblemError, read_problem
 from vitolab.runs import RunFolder, RunInfo, inspect_run, read_progress
 from vitolab.sizes import CHOICES, DEMO, LEAST, OWN, STUDIES, Study, find_study
 from vitolab.store import Run, code_version
+from vitolab.workers import SCHEDULER, check_scheduler, check_slurm, is_exposed, slurm
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,6 +66,9 @@ def run(
     n_jobs: int | None = None,
     results: Path | str = Path("results"),
     again: bool = False,
+    scheduler: str | None = None,
+    cluster: str | None = None,
+    n_workers: int | None = None,
 ) -> RunInfo:
     """Run a study, or go on with it, or say where it is.
 
@@ -81,6 +86,13 @@ def run(
         Folder of all results.
     again : bool
         Compute anew what is complete.
+    scheduler : str, optional
+        Address of a Dask scheduler whose workers explore and compute the folds, such as
+        ``tcp://127.0.0.1:8786``. Does not change results, nor does the cluster.
+    cluster : {"slurm"}, optional
+        Have them started for this run instead, see `vitolab.workers.slurm_cluster`.
+    n_workers : int, optional
+        Workers of the cluster.
 
     Returns
     -------
@@ -90,7 +102,10 @@ def run(
     Raises
     ------
     ValueError
-        If a parameter is not one of the notebook, or not of its type.
+        If a parameter is not one of the notebook, or not of its type, or the workers cannot be
+        used.
+    ConnectionError
+        If the scheduler does not answer.
     RunInUse
         If a live process is computing the run.
     """
@@ -101,6 +116,7 @@ def run(
     jobs = n_jobs if n_jobs is not None else processors()
     if jobs < 1:
         raise ValueError(f"{study.name}: the number of jobs is {jobs}, expected at least 1")
+    working = _workers(study, scheduler, cluster, n_workers)
     root = Path(results).resolve()
     if profile == "paper":
         say(f"{study.name}: this profile takes {study.duration[profile]}")
@@ -116,12 +132,44 @@ def run(
     say(f"{study.name}: {'resuming' if folder.state == 'resumed' else 'running'} {folder.path}")
     given = {"seed": seed, "n_jobs": jobs, "results": str(root), "run_folder": str(folder.path)}
     try:
-        with shown(lambda: read_progress(folder.path)):
-            reason = execute(notebook, folder.path, {**parameters, **given})
+        with working as environment, shown(lambda: read_progress(folder.path)):
+            reason = execute(notebook, folder.path, {**parameters, **given}, environment)
         folder.finish("failed" if reason else "complete", reason)
     finally:
         folder.release()  # stopped by hand: interrupted, and free to be resumed
     return inspect_run(folder.path)
+
+
+def _workers(
+    study: Study, scheduler: str | None, cluster: str | None, n_workers: int | None
+) -> AbstractContextManager[Mapping[str, str]]:
+    """Refuse workers that cannot be used; give what starts and ends those of a cluster."""
+    if cluster is None and n_workers is not None:
+        raise ValueError(f"{study.name}: the number of workers is for a cluster, there is none")
+    if cluster is not None:
+        if scheduler is not None:
+            raise ValueError(
+                f"{study.name}: the cluster is {cluster!r} and the scheduler {scheduler!r}, "
+                "expected one of them"
+            )
+        if cluster != "slurm":
+            raise ValueError(f"{study.name}: the cluster is {cluster!r}, expected 'slurm'")
+        if n_workers is None or n_workers < 1:
+            raise ValueError(
+                f"{study.name}: the number of workers is {n_workers}, expected at least 1"
+            )
+        check_slurm()
+        return slurm(n_workers)
+    if scheduler is None:
+        return nullcontext({})
+    if check_scheduler(scheduler) == 0:
+        say(f"{study.name}: {scheduler} has no workers yet, waiting for the first")
+    if is_exposed(scheduler):
+        say(
+            f"{study.name}: whoever reaches {scheduler} can run code there, expected tls:// beyond "
+            "this machine"
+        )
+    return nullcontext({SCHEDULER: scheduler})
 
 
 def _kept(root: Path, file: Path) -> Path:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import pandas as pd
-from joblib import Parallel, delayed
 
 from vitolab.agent import n_states_at_most
 from vitolab.exploration import HOPELESS, explore
@@ -17,8 +16,8 @@ from vitolab.failures import Failure, all_failed, collected, to_json
 from vitolab.files import digest
 from vitolab.problem import Patient, Problem
 from vitolab.tables import failure_table
-from vitolab.threads import one_thread
 from vitolab.trajectories import Trajectories
+from vitolab.workers import parallel
 
 EPISODE = 100
 
@@ -128,11 +127,10 @@ def work_through(
         By the key of each part, what its fold is given.
     fold : callable
         Gives the part: ``fold(*work[key])``, after the walks if there are any.
-    n_jobs : int
-        Folds at the same time.
+    n_jobs, prefer
+        Folds at the same time, see `vitolab.workers.parallel`.
     walks : callable, optional
         Gives what all folds learn from; called once, and only if a part is missing.
-    prefer : {"threads", "processes"}
 
     Raises
     ------
@@ -148,29 +146,32 @@ def work_through(
         explored = walks()
         fold = partial(fold, explored)
 
-    def compute(key: str) -> tuple[str, Part, tuple[Failure, ...]]:
-        # k-means and linear algebra; in a process of its own, too
-        with one_thread(), collected() as record:
-            part = fold(*work[key])
-            return key, part, record.failures
-
     done = len(work) - len(missing)
     judge = Judge(stage)
     run.progress(stage, done, len(work))
-    with one_thread():  # of all threads together, see there
-        for key, (personalizations, traces), failures in Parallel(
-            n_jobs=n_jobs, prefer=prefer, return_as="generator_unordered"
-        )(delayed(compute)(key) for key in missing):
-            if explored is not None and explored.failures:
-                record_exploration(run, *_named(personalizations), explored.failures)
-                explored = None
-            judge.hear(personalizations, failures)
-            if failures:
-                known = failure_table("personalization", *_named(personalizations), failures)
-                run.write_failures(key, known)
-            run.write_part(key, personalizations, traces)
-            done += 1
-            run.progress(stage, done, len(work))
+    items = ((key, work[key]) for key in missing)
+    for key, (personalizations, traces), failures in parallel(
+        _compute, fold, items, n_jobs, prefer
+    ):
+        if explored is not None and explored.failures:
+            record_exploration(run, *_named(personalizations), explored.failures)
+            explored = None
+        judge.hear(personalizations, failures)
+        if failures:
+            known = failure_table("personalization", *_named(personalizations), failures)
+            run.write_failures(key, known)
+        run.write_part(key, personalizations, traces)
+        done += 1
+        run.progress(stage, done, len(work))
+
+
+def _compute(
+    fold: Callable[..., Part], key: str, given: tuple[Any, ...]
+) -> tuple[str, Part, tuple[Failure, ...]]:
+    """Part of a key, and the runs that failed meanwhile."""
+    with collected() as record:
+        part = fold(*given)
+    return key, part, record.failures
 
 
 def _named(personalizations: pd.DataFrame) -> tuple[str, list[str]]:
