@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import sys
+import time
 from pathlib import Path
 
 import nbformat
@@ -109,6 +110,15 @@ def test_one_worker_does_the_work_and_not_the_client(monkeypatch, near):
     monkeypatch.setattr(workers, "_itself", lambda: (str(distributed.get_worker().id), "1", 1))
     monkeypatch.setattr(workers, "code_version", lambda: "1")
     assert sorted(workers.parallel(operator.add, 1, [(i,) for i in range(3)])) == [1, 2, 3]
+
+
+def test_a_scheduler_that_is_lost_is_one_sentence(monkeypatch, near):
+    monkeypatch.setenv(workers.SCHEDULER, near.scheduler_address)
+    finished = workers.parallel(operator.methodcaller("__call__", 0.2), time.sleep, [()] * 20)
+    next(finished)
+    near.close()
+    with pytest.raises(ConnectionError, match="the scheduler or all its workers are lost"):
+        list(finished)
 
 
 def test_an_error_of_the_work_is_the_users(monkeypatch, near):

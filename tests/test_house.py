@@ -38,6 +38,7 @@ HEAVY = (
     "roadrunner",
     "myokit",
     "fmpy",
+    "distributed",
 )
 PICKLES = {"pickle", "cloudpickle", "dill", "marshal", "shelve"}
 
@@ -78,7 +79,11 @@ def split(requirement: str) -> tuple[str, str]:
 
 
 def test_conda_environment_asks_for_what_pyproject_asks_for():
-    on_conda_forge = {"matplotlib": "matplotlib-base", "jupyter-client": "jupyter_client"}
+    on_conda_forge = {
+        "matplotlib": "matplotlib-base",
+        "jupyter-client": "jupyter_client",
+        "dask": "dask-core",
+    }
     wanted = project()
     extras = wanted["optional-dependencies"]
     required = wanted["dependencies"] + extras["test"] + extras["dev"]
@@ -104,7 +109,7 @@ def test_every_requirement_has_a_lower_bound_and_nothing_else():
 @pytest.mark.parametrize(
     ("files", "extras"),
     [
-        ("vitolab/**/*.py", ["mesh", "sbml", "cellml", "fmu"]),
+        ("vitolab/**/*.py", ["mesh", "sbml", "cellml", "fmu", "cluster"]),
         ("tests/*.py", ["test"]),
         ("tests/benchmarks/*.py", ["test", "bench"]),
     ],
@@ -116,6 +121,7 @@ def test_what_is_imported_is_declared(files: str, extras: list[str]):
         "importlinter": "import-linter",
         "jupyter_client": "jupyter-client",
         "roadrunner": "libroadrunner",
+        "dask_jobqueue": "dask-jobqueue",
     }
     wanted = project()
     declared = [wanted["dependencies"], *(wanted["optional-dependencies"][e] for e in extras)]

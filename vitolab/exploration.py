@@ -166,7 +166,7 @@ def _key(problem: Problem, n_steps: int, seed: int) -> str:
 
 def _is_given_up(walk: dict[str, NDArray[Any]], n_steps: int) -> bool:
     """Whether walks ended early, see `_walks`; they are not worth keeping."""
-    return walk["y"].shape[1] <= n_steps
+    return int(walk["y"].shape[1]) <= n_steps
 
 
 def _continued(name: str, known: NDArray[Any], more: NDArray[Any]) -> NDArray[Any]:

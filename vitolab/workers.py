@@ -64,7 +64,9 @@ def parallel(
     ValueError
         If a worker of the scheduler would compute otherwise than this process.
     ConnectionError
-        If the scheduler does not answer, or is lost.
+        If the scheduler does not answer, or it or all its workers are lost.
+    RuntimeError
+        If a task ended every worker that tried it.
     """
     address = os.environ.get(SCHEDULER)
     with one_thread():  # of all threads together, see there
@@ -135,8 +137,8 @@ def _backend(client: Any, address: str) -> Any:
                 )
             if isinstance(out, BaseException) and "Cancelled" in type(out).__name__:
                 raise ConnectionError(
-                    f"{address}: the scheduler, or what its workers held, is lost; the same "
-                    "command goes on from here"
+                    f"{address}: the scheduler or all its workers are lost; the same command "
+                    "goes on from here"
                 )
             if isinstance(out, BaseException):
                 raise out
