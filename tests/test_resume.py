@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from vitolab import cli
@@ -34,6 +35,13 @@ def parts(results: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in found if "traces" not in path.name}
 
 
+def lives(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 @pytest.mark.timeout(600)
 def test_a_killed_study_goes_on_and_ends_in_the_same_bytes(tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
@@ -43,9 +51,13 @@ def test_a_killed_study_goes_on_and_ends_in_the_same_bytes(tmp_path):
     while len(parts(killed)) < 3:
         assert process.poll() is None
         time.sleep(0.005)
+    kernel = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    time.sleep(3)  # the kernel notices that it is alone
+    deadline = time.monotonic() + 60
+    while any(map(lives, kernel)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)  # it notices that it is alone
     before = parts(killed)
     assert [info.status for info in list_runs(killed)] == ["interrupted"]
 

@@ -42,8 +42,17 @@ sys.exit(info.reason if info.status != "complete" else 0)
 
 
 def pytest_collection_modifyitems(items):
-    """Tests that need real studies come last: the studies run while the others do."""
-    items.sort(key=lambda item: "quick_store" in getattr(item, "fixturenames", ()))
+    """Tests that need real studies come last: the studies run while the others do.
+
+    Before them come those that measure time, when the load average knows what else is running.
+    All tests of this folder run in one process, which is the only one to start the studies.
+    """
+    items.sort(
+        key=lambda item: (
+            "quick_store" in getattr(item, "fixturenames", ()),
+            item.path.name == "test_large.py",
+        )
+    )
 
 
 @pytest.fixture(scope="session")
@@ -127,7 +136,7 @@ def new_page(browser, watched):
             reduced_motion="reduce",
         )
         contexts.append(context)
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(100_000)  # ms: other tests are running
         page = context.new_page()
         watched.watch(page)
         if slower > 1.0:

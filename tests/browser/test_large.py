@@ -9,7 +9,6 @@ import dashboard_runs as made
 import pytest
 import stores
 
-pytestmark = pytest.mark.timeout(150)
 #: Serves with sessions that end some ms after their tab, and tells on a signal what is alive.
 SERVE = """
 import gc, signal, sys
@@ -54,7 +53,7 @@ def shared() -> float:
 def first_view(server, new_page, name, sign):
     """A page that shows something, and after how many ms."""
     page = new_page(f"{server.url}?page={name}", wait=False)
-    page.get_by_text(sign).wait_for(timeout=60_000)
+    page.get_by_text(sign).wait_for()
     return page, page.evaluate("performance.now()")  # since the navigation began
 
 
@@ -84,8 +83,8 @@ def test_a_patient_comes_soon_and_so_does_another(server, new_page):
         for name in ("C03", "C40", "C23"):
             began = time.perf_counter()
             page.get_by_label("Patient", exact=True).select_option(label=name)
-            page.get_by_text(f"{name} by nelder-mead: ").wait_for(timeout=60_000)
-            page.get_by_text("Forward run 1 of 100").wait_for(timeout=60_000)
+            page.get_by_text(f"{name} by nelder-mead: ").wait_for()
+            page.get_by_text("Forward run 1 of 100").wait_for()
             yield time.perf_counter() - began
 
     assert soon_enough(opened(), 10_000)
@@ -96,7 +95,7 @@ def test_a_patient_is_whole_on_a_slow_machine(tmp_path, serve_store, new_page):
     """What is ready before the browser has drawn the page waits for it."""
     run = made.traced(tmp_path, n_patients=3, n_starts=1)
     page = new_page(f"{serve_store(tmp_path).url}?page=patient&runs={run}", slower=6.0)
-    page.get_by_text("Parameters of run 1").first.wait_for(timeout=60_000)
+    page.get_by_text("Parameters of run 1").first.wait_for()
 
 
 def test_eight_tabs_work_at_once_and_nothing_of_them_stays(tmp_path, new_server, new_page):
@@ -121,7 +120,7 @@ def test_eight_tabs_work_at_once_and_nothing_of_them_stays(tmp_path, new_server,
         for query, sign in [*signs.items(), first, first, first]:
             pages.append((new_page(f"{server.url}?{query}", wait=False), sign))
         for page, sign in pages:
-            page.get_by_text(sign).first.wait_for(timeout=60_000)
+            page.get_by_text(sign).first.wait_for()
         documents, figures = alive()
         assert documents >= 8
         assert figures > 8

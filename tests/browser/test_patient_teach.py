@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pandas as pd
 import pytest
 
-pytestmark = pytest.mark.timeout(150, func_only=True)  # studies are run before
+pytestmark = pytest.mark.timeout(func_only=True)  # studies are run before
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +136,7 @@ def test_a_patient_is_solved_by_hand_and_by_vito(url, new_page):
     page.get_by_text(re.compile("Vito would take .* because in state")).wait_for()
     page.get_by_text("never saw this patient").wait_for()
     page.get_by_role("button", name="Let Vito play").click()
-    page.get_by_text(re.compile("Solved in \\d+ forward runs")).wait_for(timeout=90_000)
+    page.get_by_text(re.compile("Solved in \\d+ forward runs")).wait_for()
     page.get_by_role("button", name="Let Vito play").wait_for()
     page.get_by_role("button", name="Compute the scoreboard").click()
     page.get_by_role("cell", name="nelder-mead-wide").wait_for()
@@ -158,7 +158,7 @@ def test_the_game_fits_a_phone(url, new_page):
         if page.get_by_label("Model").input_value() != name:
             page.get_by_label("Model").select_option(label=title)
         wait_address(page, f"model={name}")
-        page.get_by_text(parameter, exact=True).wait_for(timeout=60_000)
+        page.get_by_text(parameter, exact=True).wait_for()
         page.get_by_text("1 forward run;").wait_for()
         wait_drawn(page, 3)
         assert fits_the_screen(page), title

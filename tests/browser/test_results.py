@@ -9,14 +9,11 @@ import dashboard_runs as made
 import pandas as pd
 import pytest
 
-pytestmark = pytest.mark.timeout(180)
-
 # the page is asked for pieces that Panel keeps within shadow roots, which locators go through
 SUMMARY = ".summary li, .summary p"
-SLOW = 60_000  # ms: figures are drawn while other tests may be running
 
 
-def until(condition, timeout: float = 15.0) -> None:
+def until(condition, timeout: float = 100.0) -> None:
     """Wait for a condition."""
     end = time.monotonic() + timeout
     while not condition():
@@ -45,7 +42,7 @@ def look(store, serve_store, new_page):
 
     def open_page(query: str, **options):
         page = new_page(f"{url}?{query}", **options)
-        page.locator(SUMMARY).first.wait_for(timeout=SLOW)
+        page.locator(SUMMARY).first.wait_for()
         return page
 
     return open_page
@@ -54,8 +51,8 @@ def look(store, serve_store, new_page):
 def figures(page, n: int) -> None:
     """Wait until so many figures are drawn."""
     visible = page.locator(".bk-Figure:visible")
-    until(lambda: visible.count() == n, 60)
-    until(lambda: page.locator(".bk-Figure:visible canvas").count() >= n, 60)
+    until(lambda: visible.count() == n)
+    until(lambda: page.locator(".bk-Figure:visible canvas").count() >= n)
 
 
 def search(page) -> str:
@@ -77,9 +74,9 @@ def test_two_runs_are_compared_numbers_follow_and_the_way_back(look, store):
     assert page.get_by_role("cell", name="n_starts").is_visible()
     page.get_by_role("button", name="This run only").click()
     until(lambda: ids["second"] not in search(page))
-    page.get_by_text("What differs between the runs").wait_for(state="detached", timeout=SLOW)
+    page.get_by_text("What differs between the runs").wait_for(state="detached")
     page.get_by_role("button", name="Numbers", exact=True).click()
-    page.get_by_text("Samples needed").first.wait_for(timeout=SLOW)
+    page.get_by_text("Samples needed").first.wait_for()
     assert "view=numbers" in search(page)
     assert page.locator(".bk-Figure:visible").count() == 0
     page.go_back()
@@ -87,7 +84,7 @@ def test_two_runs_are_compared_numbers_follow_and_the_way_back(look, store):
     tail = ids["second"].rpartition("-")[2]
     widget = page.get_by_label("Compare with")
     widget.select_option(widget.locator("option", has_text=tail).get_attribute("value"))
-    page.get_by_text("What differs between the runs").wait_for(timeout=SLOW)
+    page.get_by_text("What differs between the runs").wait_for()
     assert ids["second"] in search(page)
 
 
@@ -100,7 +97,7 @@ def test_files_are_saved_and_open(look, store, tmp_path, browser):
         ("Save SVG", "svg"),
         ("Save as a page (HTML)", "html"),
     ):
-        with page.expect_download(timeout=SLOW) as download:
+        with page.expect_download() as download:
             page.get_by_role("button", name=button, exact=True).click()
         saved[kind] = tmp_path / download.value.suggested_filename
         assert saved[kind].suffix == f".{kind}"
@@ -138,20 +135,20 @@ def _base64(path) -> str:
 
 def test_a_state_is_chosen_by_click_and_by_keys(look, store):
     page = look(f"page=policy&runs={store[1]['grid']}&state=3")
-    page.get_by_text("State 3 stands for misfits").wait_for(timeout=SLOW)
+    page.get_by_text("State 3 stands for misfits").wait_for()
     figures(page, 4)
     box = page.locator(".bk-Figure:visible").first.bounding_box()
     page.mouse.click(box["x"] + 0.3 * box["width"], box["y"] + 0.6 * box["height"])
     until(lambda: "state=3" not in search(page))
     number = int(search(page).split("state=")[1].split("&")[0])
-    page.get_by_text(f"State {number} stands for misfits").wait_for(timeout=SLOW)
+    page.get_by_text(f"State {number} stands for misfits").wait_for()
     assert page.get_by_text("Its actions (").is_visible()
     page.set_viewport_size({"width": 390, "height": 900})
     page.get_by_label("State", exact=True).focus()
     page.keyboard.press("Control+A")
     page.keyboard.type("5")
     page.keyboard.press("Tab")
-    page.get_by_text("State 5 stands for misfits").wait_for(timeout=SLOW)
+    page.get_by_text("State 5 stands for misfits").wait_for()
     assert "state=5" in search(page)
     assert has_no_horizontal_scroll(page)
 
@@ -159,13 +156,13 @@ def test_a_state_is_chosen_by_click_and_by_keys(look, store):
 @pytest.mark.timeout(400)  # the first to ask for real studies waits for them
 def test_results_of_real_studies_open(quick_store, serve_store, new_page):
     page = new_page(f"{serve_store(quick_store).url}?page=results")
-    page.locator(SUMMARY).first.wait_for(timeout=SLOW)
+    page.locator(SUMMARY).first.wait_for()
     widget = page.get_by_label("Run", exact=True)
     options = widget.locator("option")
     assert widget.input_value() == "the newest"
     for value in [options.nth(k).get_attribute("value") for k in range(1, options.count())]:
         widget.select_option(value)
         tail = value.rpartition("(")[2].rstrip(")")
-        until(lambda tail=tail: tail in search(page), 20)
-        until(lambda: page.locator(".bk-Figure:visible canvas").count() > 0, 60)
+        until(lambda tail=tail: tail in search(page))
+        until(lambda: page.locator(".bk-Figure:visible canvas").count() > 0)
         assert page.locator(".note-error").count() == 0

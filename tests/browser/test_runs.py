@@ -16,8 +16,6 @@ from urllib.parse import quote, urlsplit
 import pytest
 import stores
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory) -> Path:
