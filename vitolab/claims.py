@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import time
 from contextlib import suppress
-from functools import cache
-from importlib import import_module
 from pathlib import Path
 from threading import Event, Thread
 
 from vitolab.files import write_json
+from vitolab.processes import machine, process_started
 from vitolab.records import SCHEMA, Claim, read_record
 
 HEARTBEAT = 5.0  # s between two signs of life
@@ -36,38 +34,13 @@ class RunFailed(RuntimeError):
     """A run was started and failed; it is stored as such, with its reason."""
 
 
-@cache
-def _boot() -> str:
-    """Name of the space in which process numbers are unique: this boot, this container."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
-    except OSError:
-        return ""
-
-
-def process_started(process: int) -> str | None:
-    """When a process of this machine started, in a form that does not change; None if dead."""
-    if Path("/proc/self/stat").exists():
-        try:
-            stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return None
-        fields = stat.rpartition(")")[2].split()  # the name before may hold anything
-        return None if fields[0] in "ZX" else fields[19]  # a zombie computes no more
-    psutil = import_module("psutil")  # comes with ipykernel; not needed where there is /proc
-    try:
-        return str(round(psutil.Process(process).create_time()))
-    except psutil.Error:
-        return None
-
-
 def write_claim(path: Path, run: str, *, mode: str = "replace", alive: bool = True) -> None:
     """Write a claim of this process."""
+    host, boot = machine()
     claim = Claim(
         schema_version=SCHEMA,
-        host=socket.gethostname(),
-        boot=_boot(),
+        host=host,
+        boot=boot,
         process=os.getpid() if alive else None,
         process_started=process_started(os.getpid()) or "",
         heartbeat=time.time(),
@@ -90,7 +63,7 @@ def read_claim(path: Path | None) -> Claim | None:
 
 def _is_own(claim: Claim) -> bool:
     """Whether a claim is of this very process."""
-    own = (socket.gethostname(), _boot(), os.getpid(), process_started(os.getpid()))
+    own = (*machine(), os.getpid(), process_started(os.getpid()))
     return (claim.host, claim.boot, claim.process, claim.process_started) == own
 
 
@@ -98,7 +71,7 @@ def is_alive(claim: Claim | None) -> bool:
     """Whether the owner of a claim lives."""
     if claim is None or claim.process is None:
         return False
-    if (claim.host, claim.boot) == (socket.gethostname(), _boot()):
+    if (claim.host, claim.boot) == machine():
         return process_started(claim.process) == claim.process_started
     return time.time() - claim.heartbeat < STALE
 

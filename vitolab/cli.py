@@ -7,7 +7,9 @@ why. Heavy imports are made by the command that needs them.
 from __future__ import annotations
 
 import json
+import logging
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,7 +27,7 @@ app = typer.Typer(
     help="Personalise computational models with an agent that learns how they behave.",
 )
 
-STOPPED = 130  # exit status after Ctrl-C
+STOPPED = 130  # exit status after Ctrl-C and SIGTERM
 
 Results = Annotated[Path, typer.Option("--results", help="Folder of all results.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Same seed, same results.")]
@@ -439,12 +441,15 @@ def _report(status: str, reason: str, path: Path) -> None:
 
 def main() -> None:
     """Run the command line and exit."""
+    # as after Ctrl-C: whoever ends this process is told how to go on, and no worker is left
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         arguments = sys.argv[1:] or ["--help"]
         code = app(arguments, standalone_mode=False, prog_name="vitolab")
         if code == STOPPED:  # some versions of typer answer with the status, others raise
             raise KeyboardInterrupt
     except (typer.Abort, KeyboardInterrupt):
+        logging.getLogger("asyncio").disabled = True  # the cell that was left is no news
         typer.echo("vitolab: stopped; the same command goes on from here", err=True)
         code = STOPPED
     except Exception as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -9,7 +10,7 @@ import re
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,19 +24,32 @@ if TYPE_CHECKING:
 
 @contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside `path`; on success it is flushed to disk and renamed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
+    """Give a temporary path beside `path`; on success it is flushed to disk and renamed.
+
+    The folder must be there: one that was lost on the way is not made again, empty.
+
+    Raises
+    ------
+    OSError
+        If the system refuses, as on a full disk; it names `path`.
+    """
+    temporary: Path | None = None
     try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+        os.close(handle)
+        temporary = Path(name)
         yield temporary
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
         temporary.chmod(0o644)
         temporary.replace(path)
+    except OSError as error:  # most say nothing of the file, or name the temporary one
+        why = os.strerror(error.errno) if error.errno else str(error)
+        raise OSError(error.errno or errno.EIO, why, str(path)) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        if temporary is not None:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
 
 
 def write_json(path: Path, data: Any) -> None:
@@ -193,7 +207,9 @@ class ArrayCache:
         if known is not None and _size(known) >= _size(arrays):
             return
         keys = np.array(f"{problem_key} {patient_key}")
-        write_arrays(self.path(problem_key, patient_key), {**arrays, "keys": keys})
+        path = self.path(problem_key, patient_key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_arrays(path, {**arrays, "keys": keys})
 
 
 def _size(arrays: Mapping[str, NDArray[Any]]) -> int:

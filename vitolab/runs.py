@@ -26,12 +26,12 @@ from vitolab.claims import (
     keep_alive,
     last_claims,
     let_go,
-    process_started,
     read_claim,
     take,
     write_claim,
 )
 from vitolab.files import checked_name, checksum, digest, write_json, write_table
+from vitolab.processes import process_started
 from vitolab.records import (
     SCHEMA,
     FileRecord,

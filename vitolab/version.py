@@ -20,7 +20,7 @@ _BYSTANDERS = (
         "dashboard",
     ),
     *("display", "notebooks", "patients", "plots", "records", "runs", "sizes", "store", "studies"),
-    *("starter", "version", "workers"),
+    *("processes", "starter", "version", "workers"),
 )
 
 

@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 
 from joblib import Parallel, delayed
 
+from vitolab.processes import watched
 from vitolab.threads import one_thread
 from vitolab.version import code_version
 
@@ -74,7 +75,7 @@ def parallel(
             yield from _on_workers(address, work, shared, items)
         else:
             yield from Parallel(n_jobs=n_jobs, prefer=prefer, return_as="generator_unordered")(
-                delayed(_do)(work, shared, item) for item in items
+                delayed(watched(_do))(work, shared, item) for item in items
             )
 
 

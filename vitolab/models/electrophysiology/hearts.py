@@ -33,6 +33,7 @@ from vitolab.models.electrophysiology.mesh import generate
 from vitolab.models.electrophysiology.shapes import PRESETS
 from vitolab.models.electrophysiology.torso import superellipsoid
 from vitolab.problem import FloatArray, Patient
+from vitolab.processes import watched
 from vitolab.threads import one_thread
 
 __all__ = ["LEAD_FIELDS", "NUMBERS", "SHAPE", "Heart", "heart", "in_torso", "prepare", "prepared"]
@@ -119,7 +120,7 @@ def prepare(
     ]
     if missing:
         Parallel(n_jobs=min(n_jobs, len(missing)))(
-            delayed(_prepare)(found, tuple(lead_fields), folder) for found in missing
+            delayed(watched(_prepare))(found, tuple(lead_fields), folder) for found in missing
         )
 
 

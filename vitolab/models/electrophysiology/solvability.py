@@ -16,6 +16,7 @@ from joblib import Parallel, delayed
 from vitolab.models.electrophysiology.model import Definition, outputs, problem
 from vitolab.models.electrophysiology.ratios import RATIOS, REFERENCE
 from vitolab.problem import FloatArray, IntArray, Patient, Problem
+from vitolab.processes import watched
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,7 +83,7 @@ def solvable(
     import pandas as pd
 
     keys = list(product(lead_fields, patients))
-    found = Parallel(n_jobs=n_jobs)(delayed(is_solvable)(p, field) for field, p in keys)
+    found = Parallel(n_jobs=n_jobs)(delayed(watched(is_solvable))(p, field) for field, p in keys)
     rows = [(field, p.name, can) for (field, p), can in zip(keys, found, strict=True)]
     return pd.DataFrame(rows, columns=["setup", "patient", "solvable"])
 
