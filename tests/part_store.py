@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import pandas as pd
 
 
 class Parts:
     """Keeps parts, and joins their tables as a run would."""
+
+    until = math.inf
 
     def __init__(self) -> None:
         self.parts: dict[str, tuple[pd.DataFrame, pd.DataFrame | None]] = {}

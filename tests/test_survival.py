@@ -7,21 +7,28 @@ by default; ``VITOLAB_KILLS=100`` asks for as many.
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
-from vitolab import files
+from vitolab import cli
+from vitolab.claims import RunFailed
 from vitolab.store import list_runs
 
 KILLS = int(os.environ.get("VITOLAB_KILLS", "10"))
@@ -29,8 +36,8 @@ TABLES = ("personalizations.parquet", "traces.parquet", "patients.parquet", "arr
 SIZES = {"n_samples": {"2p": [30, 60]}, "n_states": {"2p": [8]}}
 
 
-def work(results: Path, seed: int = 5, **sizes: Any) -> None:
-    """Explore, learn, cross-validate and personalise, on a problem in closed form."""
+def work(results: Path, seed: int = 5, only: bool = False, **sizes: Any) -> None:
+    """Explore, learn, cross-validate and, unless that only, personalise; all in closed form."""
     from analytic import linear
 
     from vitolab.patients import read_patients
@@ -62,6 +69,8 @@ def work(results: Path, seed: int = 5, **sizes: Any) -> None:
     arrays = policy_arrays(problems, patients, **largest, **more)
     run.finish(problems=problems, patients=patient_table(problems, patients), arrays=arrays)
 
+    if only:
+        return
     file = results.parent / "clinic.csv"
     lines = [f"{p.name},{p.data['offset']},{','.join(map(repr, y))}" for p, y in measured(patients)]
     file.write_text("\n".join(["patient,offset,u [mL],w [mL]", *lines]) + "\n", encoding="utf-8")
@@ -83,20 +92,40 @@ def measured(patients: list[Any]) -> list[tuple[Any, list[float]]]:
     return [(p, [float(p.measurements[name]) for name in "uw"]) for p in patients]
 
 
-def end_at(event: int, folder: str) -> list[int]:
-    """Count what is done to files of a folder; just before the numbered time, kill this process."""
+def act_at(event: int, folder: str, act: Callable[[str], None]) -> list[int]:
+    """Count what is done to files of a folder; just before the numbered time, and then on, act."""
     count = [0]
     marks = ("os.rename", "os.remove", "os.mkdir", "os.link", "os.chmod", "tempfile.mkstemp")
 
     def hook(name: str, arguments: tuple[Any, ...]) -> None:
         writes = name == "open" and bool(arguments[2] & (os.O_WRONLY | os.O_RDWR))
-        if (writes or name in marks) and str(arguments[0]).startswith(folder):
+        if (writes or name in marks) and f"{arguments[0]}/".startswith(f"{folder}/"):
             count[0] += 1
-            if count[0] == event:
-                os.kill(os.getpid(), signal.SIGKILL)
+            if count[0] >= event > 0:
+                act(str(arguments[0]))
 
     sys.addaudithook(hook)
     return count
+
+
+def kill(_: str) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def refuse(number: int, path: str) -> None:
+    """What a system does whose disk is full, or read-only, or no longer there."""
+    raise OSError(number, os.strerror(number), path)
+
+
+LOST: list[str] = []
+
+
+def lose(folder: str, _: str) -> None:
+    """What a mount point looks like without its network folder: empty."""
+    if folder not in LOST:
+        LOST.append(folder)
+        os.rename(folder, f"{folder}.elsewhere")
+        os.mkdir(folder)
 
 
 def serve() -> None:
@@ -106,7 +135,7 @@ def serve() -> None:
 
     print("ready", flush=True)
     for line in sys.stdin:
-        asked = [json.loads(line)] if line.startswith("{") else json.loads(line)
+        asked = json.loads(line)
         began = time.monotonic()
         children = [fork(**one) for one in asked]
         after = asked[0].get("after")
@@ -117,34 +146,47 @@ def serve() -> None:
         print(json.dumps({"codes": codes, "seconds": time.monotonic() - began}), flush=True)
 
 
-def fork(results: str, event: int = 0, after: float | None = None, **more: Any) -> int:
-    """A process that works; its number."""
+def fork(
+    results: str,
+    event: int = 0,
+    after: float | None = None,
+    number: int = 0,
+    lost: bool = False,
+    **more: Any,
+) -> int:
+    """A process that works, with what happens to it; its number."""
     child = os.fork()
     if child:
         return child
     code = 1
     try:
-        count = end_at(event, results)
+        act = partial(lose, results) if lost else partial(refuse, number) if number else kill
+        count = act_at(event, results, act)
         work(Path(results), **more)
         Path(f"{results}.events").write_text(str(count[0]), encoding="utf-8")
         code = 0
-    except BaseException as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
-    os._exit(code)
+    except Exception as error:
+        said = str(error) if isinstance(error, RunFailed) else str(cli._refusal(error))
+        Path(f"{results}.said").write_text(said, encoding="utf-8")
+    finally:
+        os._exit(code)
+
+
+def environment() -> dict[str, str]:
+    paths = [str(Path(cli.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 class Server:
     """Another process that runs this file."""
 
     def __init__(self) -> None:
-        root = Path(files.__file__).parents[1]
-        paths = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
         self.process = subprocess.Popen(
             [sys.executable, __file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            env=environment(),
         )
         assert self._said() == "ready"
 
@@ -187,8 +229,9 @@ def content(results: Path) -> dict[str, bytes]:
 
 
 def finished(results: Path) -> dict[Path, int]:
-    """When each finished part and walk was written."""
-    found = [*results.glob("*/*/parts/*.parquet"), *results.glob("walks/*/*.npz")]
+    """When each finished part and walk was written; traces alone are of a part that is not."""
+    parts = [p for p in results.glob("*/*/parts/*.parquet") if ".traces" not in p.suffixes]
+    found = [*parts, *results.glob("walks/*/*.npz")]
     return {path: path.stat().st_mtime_ns for path in found}
 
 
@@ -226,5 +269,176 @@ def test_work_that_is_killed_at_any_moment_goes_on_and_ends_in_the_same_bytes(
     assert caught >= 0.8 * KILLS  # some that were to be killed by the clock were faster
 
 
+WRONG = [errno.ENOSPC, errno.EROFS, errno.ESTALE, errno.EIO, None]
+
+
+@pytest.mark.parametrize("number", WRONG, ids=lambda n: errno.errorcode[n] if n else "lost")
+def test_a_disk_that_fails_is_named_harms_nothing_and_work_goes_on_after_it(
+    server: Server, whole: Path, tmp_path: Path, number: int | None
+) -> None:
+    """It is full, read-only, stale, broken or gone from some moment on."""
+    expected = content(whole)
+    n_events = int(Path(f"{whole}.events").read_text(encoding="utf-8"))
+    results = tmp_path / "results"
+    share = np.random.default_rng(WRONG.index(number)).uniform(0.05, 0.95)
+    fault = {"lost": True} if number is None else {"number": number}
+    asked = {"results": str(results), "event": 1 + int(share * n_events), **fault}
+    assert server(asked)["codes"] == [1]
+    (said,) = Path(f"{results}.said").read_text(encoding="utf-8").splitlines()
+    assert str(results) in said
+    assert os.strerror(number or errno.ENOENT) in said
+    assert ".tmp" not in said
+    if number is None:
+        assert list_runs(results) == []  # none that is there by half
+        shutil.rmtree(results)
+        Path(f"{results}.elsewhere").rename(results)
+    assert {run.status for run in list_runs(results)} <= {"interrupted", "failed", "complete"}
+    assert content(results).items() <= expected.items()
+    before = finished(results)
+    assert server({"results": str(results)})["codes"] == [0]
+    assert {path: finished(results)[path] for path in before} == before
+    assert content(results) == expected
+
+
+NAMESPACE = ["unshare", "--map-root-user", "--mount"]
+
+
+def shell(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run a script where mounts are its own."""
+    command = [*NAMESPACE, "sh", "-ec", script, "sh", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env=environment())
+
+
+def short_of_space(results: Path) -> None:
+    """Work on a real disk that is full, then grows bit by bit, is read-only, and at last large."""
+    said = []
+    for option in ("size=80k", "size=200k", "ro", "rw,size=64m"):
+        subprocess.run(["mount", "-o", f"remount,{option}", str(results)], check=True)
+        try:
+            work(results)
+        except Exception as error:
+            said.append(str(error) if isinstance(error, RunFailed) else str(cli._refusal(error)))
+            before = finished(results)
+            # by hand, as it were: while this process lives the run is its own
+            assert {run.status for run in list_runs(results)} <= {"running", "failed"}
+    after = finished(results)
+    same = {path: after[path] for path in before} == before
+    names = {name: hashlib.sha256(data).hexdigest() for name, data in content(results).items()}
+    print(json.dumps({"said": said, "same": same, "content": names}))
+
+
+def test_a_real_disk_that_is_full_or_read_only_harms_nothing(whole: Path, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    results.mkdir()
+    if not shutil.which(NAMESPACE[0]) or shell("mount -t tmpfs tmpfs $1", results).returncode:
+        pytest.skip("this system allows no mounts of one's own")
+    script = "mount -t tmpfs -o size=80k tmpfs $1; exec $2 $3 short $1"
+    done = shell(script, results, sys.executable, __file__)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["same"]
+    assert len(told["said"]) == 3
+    for said, why in zip(told["said"], [errno.ENOSPC, errno.ENOSPC, errno.EROFS], strict=True):
+        assert str(results) in said
+        assert os.strerror(why) in said
+    expected = {n: hashlib.sha256(data).hexdigest() for n, data in content(whole).items()}
+    assert told["content"] == expected
+
+
+def test_different_work_on_one_store_at_once_ends_as_if_alone(
+    server: Server, whole: Path, tmp_path: Path
+) -> None:
+    """They share a walk cache, of which one needs more than the other."""
+    small, both = tmp_path / "small" / "results", tmp_path / "both" / "results"
+    other = {"n_samples": {"2p": [120]}, "only": True}
+    assert server({"results": str(small), **other})["codes"] == [0]
+    codes = server({"results": str(both)}, {"results": str(both), **other})["codes"]
+    assert codes == [0, 0]
+    tables = [content(results) for results in (whole, small)]
+    runs = [run for run in list_runs(both) if run.study == "survive"]
+    for run in runs:
+        alone = tables[run.parameters["n_samples"] == {"2p": [120]}]
+        for name in TABLES:
+            assert (run.path / name).read_bytes() == alone[f"survive/{name}"], name
+    assert [run.status for run in list_runs(both)] == ["complete"] * 3
+    walks = {name: data for name, data in content(both).items() if name.startswith("walks/")}
+    assert walks.keys() == {name for name in tables[0] if name.startswith("walks/")}
+    for name, data in walks.items():  # the longer ones, unless the last to write was the other
+        assert data in (tables[0][name], tables[1][name])
+
+
+def test_of_the_same_work_at_once_one_is_refused_in_a_sentence(
+    server: Server, whole: Path, tmp_path: Path
+) -> None:
+    results = tmp_path / "results"
+    codes = server(*[{"results": str(results)}] * 2)["codes"]
+    assert sorted(codes) == [0, 1]
+    (said,) = Path(f"{results}.said").read_text(encoding="utf-8").splitlines()
+    assert "another process is starting this run" in said or "is computing this run" in said
+    assert content(results) == content(whole)
+
+
+CLI = [
+    *("run", "wbc-convergence", "--jobs", "2", "-p", 'setups=["2p"]', "-p", "n_patients=4"),
+    *("-p", 'n_samples={"2p":[10]}', "-p", 'n_states={"2p":10}', "-p", "n_starts=60"),
+]
+
+
+def begun(results: Path) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
+    """A study of the command line with processes that work for it, as soon as they are there."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "vitolab", *CLI, "--results", str(results)],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 200
+    while time.monotonic() < deadline and process.poll() is None:
+        family = psutil.Process(process.pid).children(recursive=True)
+        with suppress(psutil.Error):
+            if sum("LokyProcess" in " ".join(child.cmdline()) for child in family) == 2:
+                return process, family
+        time.sleep(0.05)
+    process.kill()
+    raise AssertionError("no worker was started")
+
+
+def left(family: list[psutil.Process]) -> list[int]:
+    """Processes of a family, and of its sessions, that are alive."""
+    numbers = {child.pid for child in family}
+    alive = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.status() != psutil.STATUS_ZOMBIE and (
+                process in family or os.getsid(process.pid) in numbers
+            ):
+                alive.append(process.pid)
+    return alive
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.timeout(400)
+def test_a_study_that_is_ended_leaves_no_process_and_says_how_to_go_on(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    process, family = begun(tmp_path)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=30)
+    if number != signal.SIGKILL:
+        assert process.returncode == cli.STOPPED
+        assert "vitolab: stopped; the same command goes on from here\n" in said
+        assert "Task exception" not in said
+    deadline = time.monotonic() + 60  # killed while it imports, a worker sees that only then
+    while left(family):
+        assert time.monotonic() < deadline, [child.cmdline() for child in family]
+        time.sleep(0.1)
+    (info,) = list_runs(tmp_path)
+    assert info.status == "interrupted"
+
+
 if __name__ == "__main__":
-    serve()
+    if sys.argv[1:2] == ["short"]:
+        short_of_space(Path(sys.argv[2]))
+    else:
+        serve()

@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,8 @@ from vitolab.problem import Patient
 
 class Memory:
     """Keeps parts in a dictionary; may refuse to go on after some of them."""
+
+    until = math.inf
 
     def __init__(self, at_most=None):
         self.parts, self.computed, self.at_most = {}, [], at_most

@@ -30,6 +30,10 @@ class RunInUse(RuntimeError):
     """The run that was asked for is being computed by a live process."""
 
 
+class OutOfTime(RuntimeError):
+    """The wall time that a run was given is spent; what is finished is kept."""
+
+
 class RunFailed(RuntimeError):
     """A run was started and failed; it is stored as such, with its reason."""
 

@@ -1,7 +1,8 @@
 """The command line.
 
 Exit status 0: done; 1: the run failed; 2: the input was refused, with one sentence that says
-why. Heavy imports are made by the command that needs them.
+why; 3: the time that was given is spent before all was done. Heavy imports are made by the
+command that needs them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import typer
 if TYPE_CHECKING:
     from vitolab.catalogue import Model
     from vitolab.problem import Problem
+    from vitolab.records import Progress
 
 app = typer.Typer(
     add_completion=False,
@@ -28,6 +30,7 @@ app = typer.Typer(
 )
 
 STOPPED = 130  # exit status after Ctrl-C and SIGTERM
+OUT_OF_TIME = 3  # exit status at a limit of wall time
 
 Results = Annotated[Path, typer.Option("--results", help="Folder of all results.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Same seed, same results.")]
@@ -72,7 +75,8 @@ def list_studies(results: Results = Path("results")) -> None:
         last = next((run for run in runs if run.path.parent.name == study.name), None)
         if last is not None:
             reason = f" ({last.reason})" if last.reason else ""
-            typer.echo(f"  last run: {last.status}{reason}, {last.path}")
+            far = f" ({_far(last.progress)})" if last.progress is not None else ""
+            typer.echo(f"  last run: {last.status}{reason}{far}, {last.path}")
 
 
 @app.command()
@@ -94,6 +98,10 @@ def run(
     patients: Annotated[
         Path | None,
         typer.Option(metavar="FILE.csv", help="Patients of your own, for the study `problem`."),
+    ] = None,
+    max_hours: Annotated[
+        float | None,
+        typer.Option(metavar="H", help="Begin nothing more after H hours; keep what is finished."),
     ] = None,
     scheduler: Annotated[
         str | None,
@@ -129,7 +137,15 @@ def run(
         scheduler=scheduler,
         cluster=cluster,
         n_workers=workers,
+        max_hours=max_hours,
     )
+    if info.status == "interrupted" and info.progress is not None:
+        typer.echo(
+            f"vitolab: {_far(info.progress)} parts are finished; the same command goes on from "
+            f"here; see {info.path}",
+            err=True,
+        )
+        raise typer.Exit(OUT_OF_TIME)
     _report(info.status, info.reason, info.path)
 
 
@@ -429,6 +445,11 @@ def _assignment(text: str) -> tuple[str, Any]:
         return name, json.loads(value)
     except ValueError:
         return name, value
+
+
+def _far(progress: Progress) -> str:
+    """How far a run is, in words."""
+    return f"{progress.stage}: {progress.done} of {progress.total}"
 
 
 def _report(status: str, reason: str, path: Path) -> None:

@@ -46,6 +46,14 @@ class Progress(_Record):
     heartbeat: float
 
 
+class Limit(_Record):
+    """``limit.json``: wall time that a run is given (h), and when that is spent (s, epoch)."""
+
+    schema_version: Literal[1]
+    hours: float
+    until: float
+
+
 class FileRecord(_Record):
     """Size in bytes and checksum of a stored file."""
 

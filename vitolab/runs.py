@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -35,6 +36,7 @@ from vitolab.processes import process_started
 from vitolab.records import (
     SCHEMA,
     FileRecord,
+    Limit,
     Manifest,
     MissingRecord,
     Outcome,
@@ -212,6 +214,7 @@ class RunFolder:
                 return cls(*done, "complete")
             if found := find("interrupted"):
                 write_claim(claim, found[0].name)
+                (found[0] / "limit.json").unlink(missing_ok=True)
                 run = cls(*found, "resumed", claim)
             else:
                 failed = None if again else find("failed")
@@ -301,6 +304,19 @@ class RunFolder:
         """Tell how far the work is."""
         _write_progress(self.path, stage, done, total)
 
+    def allow(self, hours: float) -> None:
+        """Give the run so much wall time from now on (h), until it is started again."""
+        limit = Limit(schema_version=SCHEMA, hours=hours, until=time.time() + 3600 * hours)
+        write_json(self.path / "limit.json", limit.model_dump())
+
+    @cached_property
+    def limit(self) -> Limit | None:
+        """Wall time that the run is given; None if any."""
+        try:
+            return read_record(Limit, self.path / "limit.json")
+        except MissingRecord:
+            return None
+
     def finish(self, status: Literal["complete", "failed"], reason: str = "") -> None:
         """Write the manifest and let the run go.
 
@@ -322,7 +338,7 @@ class RunFolder:
             raise RuntimeError(f"{self.path}: the run is not this process's to finish")
         waiting = self.path / "problems.json"
         problems = read_record(Problems, waiting).problems if waiting.exists() else {}
-        passing = {"run.json", "progress.json", "problems.json"}
+        passing = {"run.json", "progress.json", "problems.json", "limit.json"}
         files = {
             path.name: FileRecord(size=path.stat().st_size, sha256=checksum(path))
             for path in sorted(self.path.iterdir())
@@ -338,6 +354,7 @@ class RunFolder:
         )
         write_json(self.path / "run.json", manifest.model_dump(mode="json"))
         waiting.unlink(missing_ok=True)
+        (self.path / "limit.json").unlink(missing_ok=True)
         self.release()
 
     def release(self) -> None:

@@ -10,17 +10,18 @@ A notebook is written the same way whether it is run by `vitolab.studies.run` or
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from vitolab.claims import last_claims
+from vitolab.claims import OutOfTime, last_claims
 from vitolab.files import (
     checksum,
     read_arrays,
@@ -171,6 +172,7 @@ class OpenRun:
     """
 
     folder: RunFolder
+    _asked: set[str] = field(default_factory=set, compare=False, repr=False)
 
     @property
     def path(self) -> Path:
@@ -179,6 +181,7 @@ class OpenRun:
 
     def has_part(self, key: str) -> bool:
         """Whether the part is there, whole; see `RunFolder.has_part`."""
+        self._asked.add(key)
         return self.folder.has_part(key)
 
     def write_part(
@@ -196,10 +199,22 @@ class OpenRun:
         self.folder.progress(stage, done, total)
 
     @property
+    def until(self) -> float:
+        """When no further part is begun (s, epoch); infinite without a limit of wall time."""
+        return math.inf if self.folder.limit is None else self.folder.limit.until
+
+    @property
     def personalizations(self) -> pd.DataFrame:
-        """One row per personalisation so far, in the order of the table that is stored."""
+        """One row per personalisation so far, in the order of the table that is stored.
+
+        Raises
+        ------
+        OutOfTime
+            If parts were left out for want of time.
+        """
         if self.folder.state == "complete":
             return Run.load(self.path).personalizations
+        self._check_time()
         return _joined(_finished(self.path), KEYS)
 
     def finish(
@@ -222,14 +237,32 @@ class OpenRun:
         -------
         Run
             As stored. A run that was complete before is left as it is.
+
+        Raises
+        ------
+        OutOfTime
+            If parts were left out for want of time: the tables hold the others, and the run
+            can be gone on with.
         """
         if self.folder.state == "complete":
             return Run.load(self.path)
         run = assemble(self.folder, problems=problems, patients=patients, arrays=arrays)
+        self._check_time()
         if self.folder.state == "attached":
             return run  # whoever started the run waits for the rest of the notebook
         self.folder.finish("complete")
         return Run.load(self.path)
+
+    def _check_time(self) -> None:
+        """Stop where parts were left out for want of time."""
+        limit, total = self.folder.limit, len(self._asked)
+        if limit is None:
+            return
+        done = sum(self.folder.has_part(key) for key in self._asked)
+        if done < total:
+            stage = f"stopped at its limit of {limit.hours:g} h"
+            self.progress(stage, done, total)
+            raise OutOfTime(f"{stage}: {done} of {total} parts are finished")
 
 
 def open_run(

@@ -17,6 +17,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vitolab.claims import OutOfTime
 from vitolab.display import say, shown
 from vitolab.files import atomic, write_json
 from vitolab.notebooks import checked_value, declared_parameters, execute, find_notebook
@@ -69,6 +70,7 @@ def run(
     scheduler: str | None = None,
     cluster: str | None = None,
     n_workers: int | None = None,
+    max_hours: float | None = None,
 ) -> RunInfo:
     """Run a study, or go on with it, or say where it is.
 
@@ -93,11 +95,15 @@ def run(
         Have them started for this run instead, see `vitolab.workers.slurm_cluster`.
     n_workers : int, optional
         Workers of the cluster.
+    max_hours : float, optional
+        Wall time (h) after which no further part is begun. What has begun is finished, and the
+        tables of the finished parts are assembled; the run can be gone on with.
 
     Returns
     -------
     RunInfo
-        Its status is ``complete``, or ``failed`` with the reason.
+        Its status is ``complete``, or ``failed`` with the reason, or ``interrupted`` where the
+        time was spent; its progress then says how many parts are finished.
 
     Raises
     ------
@@ -117,6 +123,8 @@ def run(
     if jobs < 1:
         raise ValueError(f"{study.name}: the number of jobs is {jobs}, expected at least 1")
     working = _workers(study, scheduler, cluster, n_workers)
+    if max_hours is not None and not 0 < max_hours < math.inf:
+        raise ValueError(f"{study.name}: max_hours is {max_hours}, expected above 0")
     root = Path(results).resolve()
     if profile == "paper":
         say(f"{study.name}: this profile takes {study.duration[profile]}")
@@ -132,11 +140,14 @@ def run(
     say(f"{study.name}: {'resuming' if folder.state == 'resumed' else 'running'} {folder.path}")
     given = {"seed": seed, "n_jobs": jobs, "results": str(root), "run_folder": str(folder.path)}
     try:
+        if max_hours is not None:
+            folder.allow(max_hours)
         with working as environment, shown(lambda: read_progress(folder.path)):
             reason = execute(notebook, folder.path, {**parameters, **given}, environment)
-        folder.finish("failed" if reason else "complete", reason)
+        if not reason.startswith(f"{OutOfTime.__name__}: "):
+            folder.finish("failed" if reason else "complete", reason)
     finally:
-        folder.release()  # stopped by hand: interrupted, and free to be resumed
+        folder.release()  # stopped by hand or by the clock: interrupted, and free to be resumed
     return inspect_run(folder.path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -118,7 +119,8 @@ class Methods:
     ) -> None:
         """Compute the parts that the run lacks: ``fold(walks, *work[key])``."""
         walks: dict[int, Trajectories] = {}
-        if self.learners and not all(run.has_part(key) for key in work):
+        missing = not all(run.has_part(key) for key in work)
+        if self.learners and missing and time.time() < run.until:
             run.progress(f"{stage}: exploring", 0, len(work))
             walks = self._explore(problem, seed, n_jobs, cache)
         # short steps of plain Python between the runs, which threads would take in turns

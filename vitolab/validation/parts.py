@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,11 @@ EPISODE = 100
 
 class PartStore(Protocol):
     """Where finished parts are kept."""
+
+    @property
+    def until(self) -> float:
+        """When no further part is begun (s, epoch)."""
+        ...
 
     def has_part(self, key: str) -> bool:
         """Whether the part is there, whole."""
@@ -118,6 +124,8 @@ def work_through(
 ) -> None:
     """Compute the parts that the run lacks and keep each as soon as it is finished.
 
+    When the time of the run is spent, no further part is begun.
+
     Parameters
     ----------
     run : PartStore
@@ -138,7 +146,7 @@ def work_through(
         If all runs failed, as soon as there are `HOPELESS` of them, with the first cause.
     """
     missing = [key for key in work if not run.has_part(key)]
-    if not missing:
+    if not missing or time.time() >= run.until:
         return
     explored: Trajectories | None = None
     if walks is not None:
@@ -149,10 +157,11 @@ def work_through(
     done = len(work) - len(missing)
     judge = Judge(stage)
     run.progress(stage, done, len(work))
-    items = ((key, work[key]) for key in missing)
-    for key, (personalizations, traces), failures in parallel(
-        _compute, fold, items, n_jobs, prefer
-    ):
+    items = ((key, work[key], run.until) for key in missing)
+    for key, part, failures in parallel(_compute, fold, items, n_jobs, prefer):
+        if part is None:
+            continue
+        personalizations, traces = part
         if explored is not None and explored.failures:
             record_exploration(run, *_named(personalizations), explored.failures)
             explored = None
@@ -166,9 +175,11 @@ def work_through(
 
 
 def _compute(
-    fold: Callable[..., Part], key: str, given: tuple[Any, ...]
-) -> tuple[str, Part, tuple[Failure, ...]]:
-    """Part of a key, and the runs that failed meanwhile."""
+    fold: Callable[..., Part], key: str, given: tuple[Any, ...], until: float
+) -> tuple[str, Part | None, tuple[Failure, ...]]:
+    """Part of a key, and the runs that failed meanwhile; nothing once the time is over."""
+    if time.time() >= until:
+        return key, None, ()
     with collected() as record:
         part = fold(*given)
     return key, part, record.failures
