@@ -52,7 +52,12 @@ def write_claim(path: Path, run: str, *, mode: str = "replace", alive: bool = Tr
     )
     if mode == "create":
         with path.open("x", encoding="utf-8") as file:
-            file.write(claim.model_dump_json())
+            try:
+                file.write(claim.model_dump_json())
+                file.flush()
+            except OSError as error:  # a full disk: a claim that says nothing would be nobody's
+                path.unlink(missing_ok=True)
+                raise OSError(error.errno, error.strerror, str(path)) from error
     else:
         write_json(path, claim.model_dump())
 
