@@ -68,10 +68,7 @@ def test_a_run_of_schema_1_is_read_and_shown() -> None:
     assert stored == json.loads(json.dumps(PROBLEM.describe()))
     assert len(plots.convergence_table(table))
 
-    load_dashboards()
-    from dashboards.source import Source
-
-    source = Source(STORE)
+    source = load_dashboards("source").Source(STORE)
     source.refresh()
     assert [entry.info.status for entry in source.entries] == ["interrupted", "complete"]
     for entry, n in zip(source.entries, (1, 4), strict=True):
