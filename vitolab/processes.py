@@ -65,13 +65,20 @@ def _watched(giver: _Giver, work: Callable[P, T], *args: P.args, **kwargs: P.kwa
     """Do the work, with an eye on who gave it."""
     where, process, started = giver
     if where == machine() and process != os.getpid():
-        _end_with(process, started)
+        end_with(process, started)
     return work(*args, **kwargs)
 
 
 @cache
-def _end_with(process: int, started: str | None) -> None:
-    """End this process soon after another one, which may be gone already."""
+def end_with(process: int, started: str | None) -> None:
+    """End this process soon after another one, which may be gone already.
+
+    Parameters
+    ----------
+    process : int
+    started : str or None
+        See `process_started`.
+    """
 
     def watch() -> None:
         while process_started(process) == started:

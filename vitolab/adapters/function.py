@@ -7,8 +7,6 @@ import os
 import re
 import signal
 import sys
-import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -31,9 +29,9 @@ from vitolab.adapters.rows import (
 )
 from vitolab.failures import Kind, described
 from vitolab.problem import FloatArray, Patient
+from vitolab.processes import end_with, process_started
 
 _EXIT_CODES = re.compile(r"exit codes of the workers are \{(.+?)\}")
-_WATCH = 0.5  # s between looks at whether the parent lives
 
 
 @dataclass(frozen=True)
@@ -266,17 +264,10 @@ _here = _Here()
 def _prepare(function: Function, parent: int) -> None:
     """Prepare a worker process: it leaves Ctrl-C to its parent, and ends when the parent ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+    end_with(parent, process_started(parent))
     _here.function = function
     with suppress(Exception):  # it will say so itself when it is called
         getattr(function, "prepare", bool)()
-
-
-def _watch(parent: int) -> None:
-    """End this process once its parent has ended."""
-    while os.getppid() == parent:
-        time.sleep(_WATCH)
-    os._exit(1)
 
 
 def _answer(
