@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -50,6 +51,28 @@ def atomic(path: Path) -> Iterator[Path]:
         if temporary is not None:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """Give a temporary folder beside `folder`, which must not exist; on success it is renamed.
+
+    Raises
+    ------
+    ValueError
+        If it exists, or its parent does not.
+    """
+    if folder.exists() or folder.is_symlink():
+        raise ValueError(f"{folder}: it is there already, expected a folder that is not")
+    if not folder.absolute().parent.is_dir():
+        raise ValueError(f"{folder.absolute().parent}: expected a folder that exists")
+    temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=folder.absolute().parent))
+    try:
+        yield temporary
+        temporary.chmod(0o755)
+        temporary.rename(folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def write_json(path: Path, data: Any) -> None:

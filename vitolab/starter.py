@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from pathlib import Path
+
+from vitolab.files import new_folder
 
 FILES = ("problem.toml", "model.py", "patients.csv")
 
@@ -24,15 +25,6 @@ def begin(source: Path, folder: Path) -> None:
     ValueError
         If it exists, or its parent does not.
     """
-    if folder.exists() or folder.is_symlink():
-        raise ValueError(f"{folder}: it is there already, expected a folder that is not")
-    if not folder.absolute().parent.is_dir():
-        raise ValueError(f"{folder.absolute().parent}: expected a folder that exists")
-    temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=folder.absolute().parent))
-    try:
+    with new_folder(folder) as temporary:
         for name in FILES:
             shutil.copyfile(source / name, temporary / name)
-        temporary.chmod(0o755)
-        temporary.rename(folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
