@@ -155,14 +155,24 @@ def new(
     folder: Annotated[Path, typer.Argument(help="A folder that is not there yet.")] = Path(
         "my_problem"
     ),
+    petab: Annotated[
+        Path | None,
+        typer.Option(metavar="PROBLEM.yaml", help="A problem in PEtab instead of the example."),
+    ] = None,
 ) -> None:
     """Begin a model of your own: an example that runs, with remarks, to be changed."""
-    from vitolab.notebooks import find_notebook
-    from vitolab.starter import begin
-
     if what != "problem":
         raise ValueError(f"what is {what!r}, expected problem")
-    begin(find_notebook("starter/problem.toml").parent, folder)
+    if petab is not None:
+        from vitolab.petab import begin_from_petab
+
+        for note in begin_from_petab(petab, folder).notes:
+            typer.echo(note, err=True)
+    else:
+        from vitolab.notebooks import find_notebook
+        from vitolab.starter import begin
+
+        begin(find_notebook("starter/problem.toml").parent, folder)
     for path in sorted(folder.iterdir()):
         typer.echo(str(path))
     typer.echo(
