@@ -21,8 +21,6 @@ from vitolab.claims import OutOfTime
 from vitolab.display import say, shown
 from vitolab.files import atomic, write_json
 from vitolab.notebooks import checked_value, declared_parameters, execute, find_notebook
-from vitolab.patients import read_patients
-from vitolab.problemfile import OwnProblem, ProblemError, read_problem
 from vitolab.runs import RunFolder, RunInfo, inspect_run, read_progress
 from vitolab.sizes import CHOICES, DEMO, LEAST, OWN, STUDIES, Study, find_study
 from vitolab.store import Run, code_version
@@ -30,6 +28,8 @@ from vitolab.workers import SCHEDULER, check_scheduler, check_slurm, is_exposed,
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from vitolab.problemfile import OwnProblem
 
 __all__ = [
     "DEMO",
@@ -203,6 +203,8 @@ def _remember(root: Path, parameters: Mapping[str, Any], again: bool) -> None:
         If a run of the same files, which held something else then, was interrupted; with every
         difference.
     """
+    from vitolab.problemfile import ProblemError, read_problem
+
     described = read_problem(parameters["problem"]).described()
     write_json(root / ".inputs" / f"{parameters['problem_key']}.json", described)
     if again:
@@ -326,6 +328,9 @@ def _check_own(parameters: Mapping[str, Any]) -> dict[str, Any]:
     ------
     ProblemError, InputError, ValueError
     """
+    from vitolab.patients import read_patients
+    from vitolab.problemfile import read_problem
+
     for name in ("problem", "patients"):
         if not parameters[name]:
             raise ValueError(f"{OWN.name}: {name} is missing, expected --{name} FILE")
