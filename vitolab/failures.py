@@ -23,6 +23,7 @@ class Kind(enum.StrEnum):
 
     RAISED = "raised"
     NOT_FINITE = "not finite"
+    TOO_LARGE = "too large"
     SHAPE = "wrong shape"
     TIME_OUT = "time-out"
     CRASHED = "crashed"

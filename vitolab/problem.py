@@ -23,6 +23,9 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 Border = Literal["clip", "reject", "free"]
 _Array = TypeVar("_Array", bound=NDArray[Any])
+#: Tolerances beyond which an output is no answer: squares of misfits so large leave nothing of a
+#: tolerance in double precision, and whoever learns from them learns nothing.
+LARGEST = 2.0**26
 
 
 @dataclass(frozen=True)
@@ -158,7 +161,8 @@ class Problem:
     objectives : tuple of Objective
     simulate : callable
         ``simulate(x, patient) -> y`` with x ``(n, n_parameters)`` and y ``(n, n_objectives)``;
-        a row of y that is not finite is a failed run, as is an exception; see `run`.
+        a row of y that is not finite, or beyond all measure, is a failed run, as is an exception;
+        see `run`.
     multipliers : tuple of int
         Multiples of each parameter's step that one action may take, either sign.
     border : {"clip", "reject", "free"}
@@ -365,8 +369,9 @@ class Problem:
         """Run ``simulate``; whatever goes wrong is a failed run, noted with its cause.
 
         A model that raises, or answers in another shape than it should, is asked again row by
-        row, so that one bad row does not fail the others. Each row is one forward run. Causes
-        go to `vitolab.failures.collected`.
+        row, so that one bad row does not fail the others. An output of more than `LARGEST`
+        tolerances is no answer. Each row is one forward run. Causes go to
+        `vitolab.failures.collected`.
 
         Parameters
         ----------
@@ -376,7 +381,7 @@ class Problem:
         Returns
         -------
         ndarray, shape (n, n_objectives)
-            NaN or infinite where a run failed.
+            NaN where a run failed.
         """
         return _answers(self, self.simulate, x, patient)
 
@@ -489,9 +494,11 @@ def _answers(problem: Problem, model: Simulate, x: FloatArray, patient: Patient)
         except (Exception, SystemExit) as error:
             kind, text = Kind.RAISED, described(error)
     if y.shape == (n, n_objectives):
-        for row in np.flatnonzero(~np.isfinite(y).all(axis=1)).tolist():
-            kind, text, retries = reasons.get(row) or _not_finite(problem, y[row])
+        answered = np.abs(y) <= LARGEST * problem.tolerance
+        for row in np.flatnonzero(~answered.all(axis=1)).tolist():
+            kind, text, retries = reasons.get(row) or _no_answer(problem, y[row])
             note(Failure(patient.name, kind, text, tuple(x[row].tolist()), 1, retries))
+        y[~answered] = np.nan
         return y
     if n > 1:
         return np.concatenate([_answers(problem, model, x[i : i + 1], patient) for i in range(n)])
@@ -499,12 +506,16 @@ def _answers(problem: Problem, model: Simulate, x: FloatArray, patient: Patient)
     return np.full((n, n_objectives), np.nan)
 
 
-def _not_finite(problem: Problem, y: FloatArray) -> tuple[Kind, str, int]:
-    """Which outputs are not finite."""
-    named = [
-        o.name for o, value in zip(problem.objectives, y, strict=True) if not np.isfinite(value)
-    ]
-    return Kind.NOT_FINITE, ", ".join(named), 0
+def _no_answer(problem: Problem, y: FloatArray) -> tuple[Kind, str, int]:
+    """Which outputs are not finite, or else beyond all measure."""
+
+    def named(bad: BoolArray) -> str:
+        return ", ".join(o.name for o, b in zip(problem.objectives, bad, strict=True) if b)
+
+    if not np.isfinite(y).all():
+        return Kind.NOT_FINITE, named(~np.isfinite(y)), 0
+    large = named(np.abs(y) > LARGEST * problem.tolerance)
+    return Kind.TOO_LARGE, f"{large}, more than {LARGEST:.0e} tolerances", 0
 
 
 def _fixed(values: _Array) -> _Array:
