@@ -75,7 +75,7 @@ def refit_volume(problem: Problem, x: FloatArray, patient: Patient, stroke_volum
     for _ in range(N_ROUNDS):
         rows = np.tile(x, (N_GRID, 1))
         rows[:, i] = np.linspace(low, high, N_GRID)
-        y = problem.simulate(rows.copy(), patient)
+        y = problem.run(rows, patient)
         distance = np.where(np.isfinite(y).all(axis=1), np.abs(y[:, j] - stroke_volume), np.inf)
         k = int(np.argmin(distance))
         if np.isfinite(distance[k]):
