@@ -181,7 +181,21 @@ def test_references_of_which_no_run_answers_stop_early(linear_problem, linear_pa
         validation.reference_runs(
             run, {"s": problem}, linear_patients, methods=["least-squares-multistart"], n_starts=1
         )
-    assert not run.parts
+    assert len(run.parts) == 2  # of the first patients, who might have been to blame
+
+
+def test_a_patient_whose_runs_all_fail_does_not_stop_references(linear_problem, linear_patients):
+    def simulate(x, patient):
+        return nowhere(x, patient) if patient.name == "P0" else linear(x, patient)
+
+    run = Parts()
+    problem = replace(linear_problem, simulate=simulate)
+    methods = ["least-squares-multistart", "nelder-mead"]
+    validation.reference_runs(run, {"s": problem}, linear_patients, methods=methods, n_starts=1)
+    rows = run.personalizations
+    failed = rows["n_failed"] == rows["n_runs"]
+    assert set(rows.loc[failed, "patient"]) == {"P0"}
+    assert not rows.loc[failed, "solved"].any()
 
 
 def test_causes_are_told_apart_up_to_a_number():

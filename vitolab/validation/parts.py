@@ -21,6 +21,7 @@ from vitolab.trajectories import Trajectories
 from vitolab.workers import parallel
 
 EPISODE = 100
+SEVERAL = 3  # patients: a model may fail for one of them
 
 
 class PartStore(Protocol):
@@ -143,7 +144,8 @@ def work_through(
     Raises
     ------
     ValueError
-        If all runs failed, as soon as there are `HOPELESS` of them, with the first cause.
+        If all runs failed, as soon as there are `HOPELESS` of them and `SEVERAL` patients, with
+        the first cause.
     """
     missing = [key for key in work if not run.has_part(key)]
     if not missing or time.time() >= run.until:
@@ -210,11 +212,11 @@ def record_exploration(
 
 
 class Judge:
-    """Ends work of which no run answers."""
+    """Ends work of which no run answers, whoever the patient."""
 
     def __init__(self, what: str) -> None:
         self.what, self.n_runs, self.failures = what, 0, list[Failure]()
-        self.hopeful = False
+        self.hopeful, self.patients = False, set[str]()
 
     def hear(self, personalizations: pd.DataFrame, failures: Sequence[Failure]) -> None:
         """Take note of a part.
@@ -222,11 +224,12 @@ class Judge:
         Raises
         ------
         ValueError
-            If `HOPELESS` runs were made and all of them failed.
+            If `HOPELESS` runs were made, of `SEVERAL` patients, and all of them failed.
         """
         n_runs = int(personalizations["n_runs"].sum())
         self.hopeful = self.hopeful or sum(f.n_runs for f in failures) < n_runs
         self.n_runs += n_runs
         self.failures += failures
-        if not self.hopeful and self.n_runs >= HOPELESS:
+        self.patients |= set(personalizations["patient"])
+        if not self.hopeful and self.n_runs >= HOPELESS and len(self.patients) >= SEVERAL:
             raise all_failed(self.what, self.failures, _named(personalizations)[1])
