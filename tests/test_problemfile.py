@@ -1,11 +1,14 @@
 """A model of one's own from a file: what is read, and what is refused, all of it at once."""
 
+import os
 import random
+import shlex
 import shutil
 import string
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -241,25 +244,31 @@ command = [{sys.executable!r}, "own.py", "{{input}}", "{{output}}"]
 # From the file to a run
 
 
-def test_a_study_of_the_example_is_stored_and_shown(own, tmp_path):
-    """What the documentation says, at the smallest size."""
-    info = studies.run(
-        OWN,
-        overrides={
-            "problem": str(own / "problem.toml"),
-            "patients": str(own / "patients.csv"),
-            "agents": ["vito-continuous"],
-            "n_states": [20],
-            "n_samples": [10],
-            "methods": ["least-squares"],
-            "n_starts": 1,
-        },
-        results=tmp_path / "results",
-        n_jobs=1,
-    )
-    assert (info.status, info.reason) == ("complete", "")
+def test_the_documentation_leads_from_nothing_to_a_table_and_the_dashboard(tmp_path):
+    """The commands of the README, in an empty folder, at the smallest size."""
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    block = readme.partition("## Your own model")[2].split("```")[1]
+    commands = [shlex.split(line, comments=True) for line in block.strip().splitlines()]
+    assert [command[:3] for command in commands] == [
+        ["vitolab", "new", "problem"],
+        ["vitolab", "run", "problem"],
+        ["vitolab", "dashboard"],
+    ]
+    sizes = ['agents=["vito-continuous"]', "n_samples=[10]", 'methods=["least-squares"]']
+    small = [word for size in [*sizes, "n_starts=1"] for word in ("-p", size)]
+    for command, more in zip(commands[:2], ([], small), strict=True):
+        done = subprocess.run(
+            [sys.executable, "-m", *command, *more],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
     from vitolab.store import Run
 
+    (info,) = list_runs(tmp_path / "results")
+    assert (info.status, info.study) == ("complete", "problem")
     stored = Run.load(info.path)
     rows = stored.personalizations
     assert set(rows["method"]) == {"vito-continuous", "least-squares"}
