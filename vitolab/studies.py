@@ -7,13 +7,11 @@ manifest.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import os
 import shlex
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -132,7 +130,12 @@ def run(
         if parameters.get(name):
             parameters[name] = str(_kept(root, Path(parameters[name])))
     if study is OWN:
-        _remember(root, parameters, again)
+        from vitolab.problemfile import read_problem
+
+        described = read_problem(parameters["problem"]).described()
+        write_json(root / ".inputs" / f"{parameters['problem_key']}.json", described)
+        if not again:
+            _check_unchanged(root, parameters, seed, described)
     folder = RunFolder.start(root, study.name, parameters, seed, code_version(), again=again)
     if folder.state == "complete":
         say(f"already complete: {folder.path}")
@@ -194,33 +197,32 @@ def _kept(root: Path, file: Path) -> Path:
     return kept
 
 
-def _remember(root: Path, parameters: Mapping[str, Any], again: bool) -> None:
-    """Keep the description of a problem, and refuse to forget a run of another one half done.
+def _check_unchanged(
+    root: Path, parameters: Mapping[str, Any], seed: int, described: Mapping[str, Any]
+) -> None:
+    """Refuse to forget a run of the same files that is half done.
 
     Raises
     ------
     ProblemError
-        If a run of the same files, which held something else then, was interrupted; with every
-        difference.
+        If the files held something else when that run was started; with every difference.
     """
-    from vitolab.problemfile import ProblemError, read_problem
+    from vitolab.problemfile import ProblemError, changed_fields, changed_rows
 
-    described = read_problem(parameters["problem"]).described()
-    write_json(root / ".inputs" / f"{parameters['problem_key']}.json", described)
-    if again:
-        return
     alike = {n: v for n, v in parameters.items() if n not in ("problem_key", "patients")}
     for path in sorted((root / OWN.name).glob("*")):
         info = inspect_run(path)
         before = dict(info.parameters)
-        if info.status != "interrupted" or {n: before.get(n) for n in alike} != alike:
+        if (info.status, info.seed) != ("interrupted", seed):
+            continue
+        if {n: before.get(n) for n in alike} != alike:
             continue
         patients = Path(str(before.get("patients")))
         if patients.name != Path(parameters["patients"]).name or before == dict(parameters):
             continue
-        changed = _changes(root / ".inputs" / f"{before.get('problem_key')}.json", described)
+        changed = changed_fields(root / ".inputs" / f"{before.get('problem_key')}.json", described)
         if str(patients) != parameters["patients"]:
-            changed += _changed_rows(patients, Path(parameters["patients"]))
+            changed += changed_rows(patients, Path(parameters["patients"]))
         start = f"{parameters['problem']}: {path.name} was interrupted, and cannot go on: "
         raise ProblemError(
             [
@@ -228,48 +230,6 @@ def _remember(root: Path, parameters: Mapping[str, Any], again: bool) -> None:
                 "expected what it was started with, or --again to begin another run",
             ]
         )
-
-
-def _changes(file: Path, now: Mapping[str, Any]) -> list[str]:
-    """Field by field, what is described otherwise than in a file."""
-    try:
-        before = _flat(json.loads(file.read_text(encoding="utf-8")))
-    except (OSError, ValueError):
-        return ["what it was started with is not known any more"]
-    after = _flat(json.loads(json.dumps(now)))
-    return [
-        f"{name} was {before.get(name, 'absent')}, is {after.get(name, 'absent')}"
-        for name in dict.fromkeys([*before, *after])
-        if before.get(name) != after.get(name)
-    ]
-
-
-def _flat(value: Any, where: str = "") -> dict[str, Any]:
-    """Fields of nested data by their place; entries of a list by their name."""
-    if isinstance(value, Mapping):
-        items = list(value.items())
-    elif isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
-        items = [(item.get("name", i), item) for i, item in enumerate(value)]
-    else:
-        return {where: value}
-    found: dict[str, Any] = {}
-    for name, item in items:
-        found |= _flat(item, f"{where}, {name}" if where else str(name))
-    return found
-
-
-def _changed_rows(before: Path, after: Path) -> list[str]:
-    """Rows of a file of patients that differ."""
-    try:
-        old, new = (path.read_text(encoding="utf-8-sig").splitlines() for path in (before, after))
-    except (OSError, ValueError):
-        return [f"{after.name} is another file"]
-    rows = zip_longest(old, new, fillvalue="absent")
-    return [
-        f"{after.name}, row {row}: was {was}, is {now}"
-        for row, (was, now) in enumerate(rows, start=1)
-        if was != now
-    ][:10]
 
 
 def checked_parameters(study: Study, profile: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
