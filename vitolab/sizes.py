@@ -509,7 +509,7 @@ STUDIES = (
                 "n_starts": 100,
             },
         },
-        duration={"quick": "two minutes", "standard": "some hours", "paper": "days"},
+        duration={"quick": "two minutes", "standard": "about an hour", "paper": "days"},
     ),
     Study(
         name="uncertainty",
