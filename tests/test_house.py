@@ -24,7 +24,8 @@ from vitolab.sizes import STUDIES
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-LESSONS = {"tour"}  # may define functions
+# may define functions
+LESSONS = {"tour", "own_function", "own_equations", "own_program", "own_formats"}
 HEAVY = (
     "panel",
     "holoviews",

@@ -11,15 +11,17 @@ import pytest
 
 from vitolab.notebooks import declared_parameters
 from vitolab.store import latest
-from vitolab.studies import GIVEN, STUDIES, Study, checked_parameters, find_study
+from vitolab.studies import GIVEN, OWN, STUDIES, Study, checked_parameters, find_study
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 
 each_study = pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
 
 
-def test_every_notebook_is_a_study_and_every_study_has_its_notebook():
-    assert {path.name for path in NOTEBOOKS.glob("*.ipynb")} == {s.notebook for s in STUDIES}
+def test_every_notebook_is_a_study_or_a_lesson_and_every_study_has_its_notebook():
+    lessons = {path.name for path in NOTEBOOKS.glob("own_*.ipynb")}  # see test_lessons.py
+    notebooks = {path.name for path in NOTEBOOKS.glob("*.ipynb")}
+    assert notebooks - lessons == {s.notebook for s in (*STUDIES, OWN)}
     assert all(study.notebook == f"{study.name.replace('-', '_')}.ipynb" for study in STUDIES)
 
 
