@@ -70,9 +70,15 @@ def test_a_call_that_hangs_is_really_ended():
 
 def test_functions_of_a_notebook_and_closures_travel():
     shift = 3.0
-    model = FunctionModel(lambda x, patient: [x[0] + shift, patient.data["heart_rate"]], OUTPUTS)
-    assert np.array_equal(model(np.array([[1.0, 0.0]]), PATIENT), [[4.0, 60.0]])
-    model.close()
+    before = set(psutil.Process().children())
+    with FunctionModel(
+        lambda x, patient: [x[0] + shift, patient.data["heart_rate"]], OUTPUTS
+    ) as model:
+        assert np.array_equal(model(np.array([[1.0, 0.0]]), PATIENT), [[4.0, 60.0]])
+        workers = set(psutil.Process().children()) - before
+        assert any("popen_loky" in " ".join(child.cmdline()) for child in workers)
+    left = {child for child in set(psutil.Process().children()) - before if child.is_running()}
+    assert not any("popen_loky" in " ".join(child.cmdline()) for child in left)
 
 
 @settings(max_examples=5, deadline=None)

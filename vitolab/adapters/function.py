@@ -125,6 +125,14 @@ class FunctionModel:
         if workers is not None:
             workers.close()
 
+    def __enter__(self) -> FunctionModel:
+        """Use the model in a block, at whose end the processes end."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """End the worker processes."""
+        self.close()
+
 
 @dataclass(frozen=True)
 class FileFunction:
