@@ -80,6 +80,11 @@ LEAST = {
     **{"n_steps": 2, "n_walkers": 4},  # of a sampler
 }
 
+#: Largest values of counts of these names: patients of the frozen cohorts.
+MOST = {"n_patients": 48, "n_ep_patients": 75}
+#: Studies whose patients are hearts.
+HEARTS = ("ep-personalization", "ep-initialization", "ep-convergence")
+
 #: What the sizes of the comparison of agents share.
 _AGENTS: Mapping[str, Any] = {
     "n_states": {**N_STATES, "bem": 120, "infinite": 120},

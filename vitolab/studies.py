@@ -20,7 +20,7 @@ from vitolab.display import say, shown
 from vitolab.files import atomic, write_json
 from vitolab.notebooks import checked_value, declared_parameters, execute, find_notebook
 from vitolab.runs import RunFolder, RunInfo, inspect_run, read_progress
-from vitolab.sizes import CHOICES, DEMO, LEAST, OWN, STUDIES, Study, find_study
+from vitolab.sizes import CHOICES, DEMO, HEARTS, LEAST, MOST, OWN, STUDIES, Study, find_study
 from vitolab.store import Run, code_version
 from vitolab.workers import SCHEDULER, check_scheduler, check_slurm, is_exposed, slurm
 
@@ -338,6 +338,17 @@ def _check_choices(study: Study, parameters: Mapping[str, Any]) -> None:
                     f"{study.name}: {name} holds {item!r}, expected one of "
                     f"{', '.join(CHOICES[name])}"
                 )
+    for name in MOST.keys() & parameters.keys():
+        most = MOST["n_ep_patients"] if study.name in HEARTS else MOST[name]
+        if parameters[name] > most:
+            raise ValueError(
+                f"{study.name}: {name} holds {parameters[name]}, expected at most {most}, as many "
+                "as the cohort has"
+            )
+    if parameters.get("n_walkers", 0) % 2:
+        raise ValueError(
+            f"{study.name}: n_walkers holds {parameters['n_walkers']}, expected an even number"
+        )
     chosen = [*parameters.get("setups", []), *parameters.get("lead_fields", [])]
     for name in ("n_samples", "n_states"):
         sizes = parameters.get(name)
