@@ -610,6 +610,7 @@ _OWN: Mapping[str, Any] = {
     "agents": ["vito", "vito-continuous"],
     "n_replays": 5,
     "episode": 1,
+    "runs_per_parameter": 50,
 }
 OWN = Study(
     name="problem",
