@@ -1,43 +1,10 @@
-"""What users of other software for fitting models complained of in public, as claims about ours.
+"""What users of software for fitting models complain of in public, as claims about this one.
 
-Each thread is reduced to its kind; where an older test held that kind, it is named instead.
-
-===================================  =====================================================  ======
-Thread                               Kind                                                   Held by
-===================================  =====================================================  ======
-ICB-DCM/pyPESTO#280                  one run without numbers ends a fit of many starts      11, F1
-ICB-DCM/pyPESTO#720                  killed shortly before the end, all work is lost        1, R1
-alan-turing-institute/autoemulate    a failed run gets into what is learned                 2
-  #930
-Open-Systems-Pharmacology/MoBi#88    a fit whose model gives no number ends "well"          3, F1
-Open-Systems-Pharmacology/MoBi#209   units are taken when read and refused during the fit   P1, O1
-BlueBrain/BluePyOpt#214              nothing ends a run that takes too long                 4, A
-lanl/PyBNF#374                       a time limit that one of several ways ignores          4, A
-anyoptimization/pymoo#558            going on gives other results than going through        R1, R2
-optuna/optuna#485                    a killed run is said to go on for ever                 R1, R3
-optuna/optuna#2151                   after a crash nothing finished is found                5, U1
-scikit-optimize/scikit-optimize      a number too large for the algebra ends the search     2
-  #594
-pints-team/pints#1358                processes that share one state of random numbers       6, 7
-thouska/spotpy#226                   in parallel, the work comes to a halt                  8
-thouska/spotpy#305                   in parallel, runs of a program mix up their files      9
-nteract/papermill#125                a killed kernel is waited for for ever                 S1
-lmfit/lmfit-py#586                   the data are blamed for what the model answered        F2, B1
-sbi-dev/sbi#1569                     without any answer, a search goes on without a word    10
-===================================  =====================================================  ======
-
-The numbers are those of the tests below. The others are in `test_failures` (F1:
-``test_every_method_counts_failed_runs_and_takes_none_for_a_success``, F2:
-``test_whatever_goes_wrong_is_one_row_and_one_record``), `test_runs` (R1:
-``test_a_study_killed_halfway_goes_on_and_ends_in_the_same_bytes``, R3:
-``test_an_owner_on_another_machine_is_judged_by_its_heartbeat``), `test_resume` (R2: all),
-`test_patients` (P1: ``test_a_unit_that_does_not_convert_is_refused_without_being_evaluated``),
-`test_problemfile` (O1: ``test_everything_wrong_is_said_at_once``), `test_adapters` (A:
-``test_a_call_that_hangs_is_really_ended`` and
-``test_a_program_answers_fails_and_leaves_what_explains_it``), `test_personalization` (U1:
-``test_after_a_failure_nothing_half_written_is_left_and_finished_patients_are_kept``),
-`test_studies` (S1: ``test_a_killed_kernel_makes_a_failed_run``) and `test_problem` (B1:
-``test_bad_values_are_named``).
+Each kind of complaint is one claim. Others of their kinds are claims elsewhere: a failed run that
+ends a fit or passes for a success (`test_failures`), a call that nothing ends (`test_adapters`),
+going on with other results than going through (`test_runs`, `test_resume`, `test_survival`), units
+that are refused too late (`test_patients`, `test_problemfile`), a killed kernel that is waited for
+(`test_studies`).
 """
 
 import random
@@ -89,7 +56,6 @@ def same(one, other):
     ) and np.array_equal(one.trace.x, other.trace.x)
 
 
-# 1
 def test_walks_explored_before_a_stop_are_not_explored_again(
     linear_problem, linear_patients, tmp_path
 ):
@@ -113,7 +79,6 @@ def test_walks_explored_before_a_stop_are_not_explored_again(
     assert np.array_equal(walks.y, explore(linear_problem, linear_patients, **sizes).y)
 
 
-# 2
 def fitted(problem, patients, values):
     """Walks and fits, by every method, of a model that answers with these values where a > 2."""
     problem = replace(problem, simulate=answering(*values))
@@ -154,7 +119,6 @@ def test_whatever_a_failed_run_answered_makes_no_difference(
     assert all(map(same, unanswered, fits))
 
 
-# 3
 @pytest.mark.parametrize("learn", METHODS.values(), ids=METHODS)
 def test_the_best_that_is_told_is_a_run_that_answered(linear_problem, linear_patients, learn):
     """Of a patient out of reach, where a part of Ω without answers looks as if it were near."""
@@ -172,7 +136,6 @@ def test_the_best_that_is_told_is_a_run_that_answered(linear_problem, linear_pat
             )
 
 
-# 4
 def test_a_hang_costs_its_time_limit_and_nothing_else(linear_problem):
     """The same fit as of a model that says at once that it cannot answer there."""
 
@@ -201,7 +164,6 @@ def test_a_hang_costs_its_time_limit_and_nothing_else(linear_problem):
     assert time.monotonic() - began < 60
 
 
-# 5
 def test_what_an_unfinished_run_has_is_kept_and_what_it_lacks_is_said(tmp_path):
     run = open_run("s", {"n": 1}, results=tmp_path, seed=0, version="1")
     run.write_part("a", pd.DataFrame({"setup": ["2p"]}))
@@ -219,7 +181,6 @@ def test_what_an_unfinished_run_has_is_kept_and_what_it_lacks_is_said(tmp_path):
     again.folder.release()
 
 
-# 6
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_random_numbers_of_a_model_are_its_own_affair(linear_problem, linear_patients, n_jobs):
     """It may draw from the generators that all share, and seed them: nobody else uses them."""
@@ -239,7 +200,6 @@ def test_random_numbers_of_a_model_are_its_own_affair(linear_problem, linear_pat
     assert all(map(same, *fits))
 
 
-# 7
 def test_noise_of_a_model_is_not_the_same_in_all_its_processes():
     def noisy(x, patient):
         time.sleep(0.02)
@@ -251,7 +211,6 @@ def test_noise_of_a_model_is_not_the_same_in_all_its_processes():
     assert len(np.unique(y)) == y.size
 
 
-# 8
 def test_more_patients_at_once_than_processes_come_to_the_same_end(linear_problem):
     def failing(x, patient):
         if x[0] > 4:
@@ -287,7 +246,6 @@ def test_more_patients_at_once_than_processes_come_to_the_same_end(linear_proble
     assert tables[0]["n_failed"].sum() > 0
 
 
-# 9
 def test_runs_of_a_program_at_the_same_time_do_not_meet_in_their_files(tmp_path):
     """It keeps what it is asked in a file of one name, and answers from there a moment later."""
     model = ProgramModel(
@@ -303,7 +261,6 @@ def test_runs_of_a_program_at_the_same_time_do_not_meet_in_their_files(tmp_path)
     assert not list(tmp_path.iterdir())
 
 
-# 10
 @pytest.mark.parametrize("learn", METHODS.values(), ids=METHODS)
 @pytest.mark.parametrize("values", [(np.nan, np.nan), (0.0, np.inf), (1e300, 1e300)], ids=str)
 def test_where_nothing_answers_a_search_ends_within_its_budget_and_says_so(
@@ -323,7 +280,6 @@ def test_where_nothing_answers_a_search_ends_within_its_budget_and_says_so(
     assert fit.stop_reason.sentence
 
 
-# 11
 def test_a_picture_of_many_runs_bears_one_that_raises(linear_problem, linear_patients):
     def raising(x, patient):
         if (x[:, 1] > 0).any():

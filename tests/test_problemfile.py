@@ -192,6 +192,51 @@ def test_the_version_follows_what_the_answers_depend_on(own):
     assert wider.key != touched.key
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [('output = "mean"', 'output = "X"'), ('"systolic"', '"mean"'), ('"X"', '"systolic"')],
+        [('output = "systolic"', 'output = "systolic"\noutput_unit = "kPa"')],
+        [('name = "mean_pressure"', 'name = "pressure"')],
+        [('name = "resistance"', 'name = "x1"'), ('name = "compliance"', 'name = "resistance"')],
+        [("time_limit = 10.0 ", "time_limit = 11.0 ")],
+        [('version = "1"', 'version = "2"')],
+    ],
+    ids=["outputs", "unit", "objective", "parameters", "limit", "version"],
+)
+def test_what_changes_an_answer_changes_the_version(own, changes):
+    before = read_problem(own / "problem.toml")
+    now = read_problem(spoil(own, *changes))
+    assert now.problem.version != before.problem.version
+    assert now.key != before.key
+
+
+def test_order_is_part_of_the_version_and_number_of_workers_is_not(own):
+    path = own / "problem.toml"
+    before = read_problem(path)
+    text = path.read_text()
+    path.write_text(text.replace("# workers = 2 ", "workers = 2 "))
+    assert read_problem(path).key == before.key
+    head, first, second, rest = text.split("[[objectives]]")[0:4]
+    path.write_text("[[objectives]]".join([head, second, first, rest]))
+    assert read_problem(path).problem.version != before.problem.version
+
+
+def test_what_a_model_imports_from_beside_it_is_part_of_the_version(own):
+    (own / "constants.py").write_text("import deeper.inner\nK = 1.0\n")
+    (own / "deeper").mkdir()
+    (own / "deeper" / "inner.py").write_text("pass\n")
+    (own / "model.py").write_text("from constants import K\n" + (own / "model.py").read_text())
+    versions = {read_problem(own / "problem.toml").problem.version}
+    (own / "constants.py").write_text("import deeper.inner\nK = 2.0\n")
+    versions.add(read_problem(own / "problem.toml").problem.version)
+    (own / "deeper" / "inner.py").write_text("...\n")
+    versions.add(read_problem(own / "problem.toml").problem.version)
+    (own / "other.py").write_text("nobody imports this\n")
+    versions.add(read_problem(own / "problem.toml").problem.version)
+    assert len(versions) == 3
+
+
 def test_outputs_are_converted_to_the_units_of_the_objectives(own):
     x = np.array([[1.0, 1.0, 0.05]])
     patient = Patient("P", {}, {"heart_rate": 60.0, "stroke_volume": 70.0})
@@ -328,8 +373,13 @@ def test_resuming_with_something_else_is_refused_field_by_field(own, tmp_path, m
     assert "--again" in text
     assert [run.path for run in list_runs(results)] == [before.path]
     with pytest.raises(KeyboardInterrupt):
-        studies.run(OWN, overrides=given, results=results, again=True)
-    assert len(list_runs(results)) == 2
+        studies.run(OWN, overrides=given, results=results, seed=1)  # another run altogether
+    monkeypatch.setattr(studies, "execute", lambda *arguments: "")
+    done = studies.run(OWN, overrides=given, results=results, again=True)
+    assert done.status == "complete"
+    assert len(list_runs(results)) == 3
+    # which the old one does not stand in the way of
+    assert studies.run(OWN, overrides=given, results=results).path == done.path
 
 
 def test_the_command_line_says_each_fault_on_a_line_of_its_own(own, tmp_path):

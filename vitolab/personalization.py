@@ -374,7 +374,7 @@ def _learn(
     All learn from the same walks; those who lack a measurement from a part of their outputs.
     """
     kind = "agents" if methods[0] in LEARNING[0] else methods[0]
-    keep = _keeper(run, "learning and personalising")
+    keep = _keeper(run, Judge("learning and personalising", ()))  # the walks hold answers
     if walks.failures:
         names = [p.name for p in problem.parameters]
         record_exploration(run, label["setup"], names, walks.failures)
@@ -424,7 +424,7 @@ def _refer(
     """Personalise by reference methods, each from the first start of the studies."""
     more = {"n_states_used": None, "training": ""}
     seed = child_seed(label["seed"], "start", 0)
-    keep = _keeper(run, "reference methods")
+    keep = _keeper(run, Judge("reference methods", (patient.name for patient in patients)))
 
     def work(patient: Patient) -> None:
         key = digest("references", patient.name)
@@ -437,9 +437,8 @@ def _refer(
         _each(run, "reference methods", work, patients, n_jobs)
 
 
-def _keeper(run: OpenRun, stage: str) -> Callable[..., None]:
+def _keeper(run: OpenRun, judge: Judge) -> Callable[..., None]:
     """Give what computes a part (the arguments of `_part`) and keeps it, with its failed runs."""
-    judge = Judge(stage)
 
     def keep(key: str, problem: Problem, *arguments: Any) -> None:
         with collected() as record:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -195,15 +195,7 @@ class RunFolder:
             raise ValueError("study is 'walks', which is the folder of the walk cache")
         asked = json.loads(json.dumps(dict(parameters), allow_nan=False))
         fingerprint = digest(study, asked, version, seed)
-
-        def find(status: Status) -> tuple[Path, Start] | None:
-            """Newest run of this fingerprint and status."""
-            for path in sorted(folder.glob(f"*-{fingerprint[:8]}"), reverse=True):
-                info = inspect_run(path)
-                if (info.fingerprint, info.status) == (fingerprint, status):
-                    with suppress(ValueError):
-                        return path, read_record(Start, path / "start.json")
-            return None
+        find = partial(_find, folder, fingerprint)
 
         if not again and (done := find("complete")):
             return cls(*done, "complete")
@@ -238,6 +230,21 @@ class RunFolder:
             let_go(claim)
             raise
         return run
+
+    @classmethod
+    def is_known(
+        cls,
+        results_root: Path,
+        study: str,
+        parameters: Mapping[str, Any],
+        seed: int,
+        version: str,
+    ) -> bool:
+        """Whether `start` would find a run of these parameters, complete or to go on with."""
+        asked = json.loads(json.dumps(dict(parameters), allow_nan=False))
+        folder = results_root.resolve() / checked_name("study", study)
+        fingerprint = digest(study, asked, version, seed)
+        return any(_find(folder, fingerprint, status) for status in ("complete", "interrupted"))
 
     @classmethod
     def attach(cls, path: Path) -> RunFolder:
@@ -361,6 +368,16 @@ class RunFolder:
         """Let the run go without a manifest: it is interrupted, and may be resumed."""
         if self._claim is not None:
             let_go(self._claim)
+
+
+def _find(folder: Path, fingerprint: str, status: Status) -> tuple[Path, Start] | None:
+    """Newest run of a fingerprint and status."""
+    for path in sorted(folder.glob(f"*-{fingerprint[:8]}"), reverse=True):
+        info = inspect_run(path)
+        if (info.fingerprint, info.status) == (fingerprint, status):
+            with suppress(ValueError):
+                return path, read_record(Start, path / "start.json")
+    return None
 
 
 def _now() -> str:

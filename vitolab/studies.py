@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from vitolab.claims import OutOfTime
 from vitolab.display import say, shown
-from vitolab.files import atomic, write_json
+from vitolab.files import atomic, checked_name, write_json
 from vitolab.notebooks import checked_value, declared_parameters, execute, find_notebook
 from vitolab.runs import RunFolder, RunInfo, inspect_run, read_progress
 from vitolab.sizes import CHOICES, DEMO, HEARTS, LEAST, MOST, OWN, STUDIES, Study, find_study
@@ -134,7 +134,7 @@ def run(
 
         described = read_problem(parameters["problem"]).described()
         write_json(root / ".inputs" / f"{parameters['problem_key']}.json", described)
-        if not again:
+        if not again and not RunFolder.is_known(root, study.name, parameters, seed, code_version()):
             _check_unchanged(root, parameters, seed, described)
     folder = RunFolder.start(root, study.name, parameters, seed, code_version(), again=again)
     if folder.state == "complete":
@@ -210,7 +210,7 @@ def _check_unchanged(
     from vitolab.problemfile import ProblemError, changed_fields, changed_rows
 
     alike = {n: v for n, v in parameters.items() if n not in ("problem_key", "patients")}
-    for path in sorted((root / OWN.name).glob("*")):
+    for path in sorted((root / OWN.name).glob("*"), reverse=True):
         info = inspect_run(path)
         before = dict(info.parameters)
         if (info.status, info.seed) != ("interrupted", seed):
@@ -218,9 +218,12 @@ def _check_unchanged(
         if {n: before.get(n) for n in alike} != alike:
             continue
         patients = Path(str(before.get("patients")))
-        if patients.name != Path(parameters["patients"]).name or before == dict(parameters):
+        if patients.name != Path(parameters["patients"]).name:
             continue
-        changed = changed_fields(root / ".inputs" / f"{before.get('problem_key')}.json", described)
+        if before == dict(parameters):
+            return  # with another version of this package
+        known = root / ".inputs" / checked_name("problem_key", str(before["problem_key"]))
+        changed = changed_fields(known.with_suffix(".json"), described)
         if str(patients) != parameters["patients"]:
             changed += changed_rows(patients, Path(parameters["patients"]))
         start = f"{parameters['problem']}: {path.name} was interrupted, and cannot go on: "

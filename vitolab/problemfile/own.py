@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,12 @@ from vitolab.files import digest, source_version
 from vitolab.patients import Range
 from vitolab.problem import Objective, Parameter, Problem
 from vitolab.problemfile.reading import ProblemError, contradictions, read_table
-from vitolab.problemfile.schema import ObjectiveTable, ParameterTable
+from vitolab.problemfile.schema import ObjectiveTable, ParameterTable, ProblemTable
 from vitolab.problemfile.simulators import scaled, simulator
+
+#: What runs a model in a format.
+LIBRARIES = {"sbml": "libroadrunner", "cellml": "myokit", "fmu": "fmpy"}
+ADAPTERS_FOLDER = Path(__file__).parents[1] / "adapters"
 
 
 @dataclass(frozen=True)
@@ -27,12 +33,15 @@ class OwnProblem:
     data : mapping of str to str
         Name and unit of the numbers that the model needs to know of a patient.
     ranges : mapping of str to (lower, upper, unit)
+    settings : mapping of str to JSON value
+        The simulator, and where outputs come from and parameters go to.
     """
 
     path: Path
     problem: Problem
     data: Mapping[str, str]
     ranges: Mapping[str, Range]
+    settings: Mapping[str, Any]
 
     @property
     def key(self) -> str:
@@ -49,6 +58,7 @@ class OwnProblem:
             **self.problem.describe(),
             "columns": dict(self.data),
             "limits": limits,
+            "model": dict(self.settings),
             "features": list(self.problem.features),
         }
 
@@ -94,7 +104,15 @@ def read_problem(path: Path | str) -> OwnProblem:
         parameters = tuple(_parameter(p) for p in table.parameters)
         objectives = tuple(_objective(o) for o in table.objectives)
         simulate, sources = simulator(path.parent, table)
-        version = digest(table.version, table.model.model_dump(), source_version(*sources))[:12]
+        settings = _settings(table)
+        version = digest(
+            table.version,
+            settings,
+            [(p.name, p.unit) for p in table.parameters],
+            [(o.name, o.unit) for o in table.objectives],
+            source_version(*sources, *sorted(ADAPTERS_FOLDER.glob("*.py"))),
+            _library(table.model.adapter),
+        )[:12]
         problem = Problem(
             name=table.name,
             version=version,
@@ -116,7 +134,33 @@ def read_problem(path: Path | str) -> OwnProblem:
         problem,
         {c.name: c.unit for c in table.columns},
         {c.name: (c.lower, c.upper, c.unit) for c in table.columns},
+        settings,
     )
+
+
+def _settings(table: ProblemTable) -> dict[str, Any]:
+    """Everything in the file on which the answers of the model depend, as JSON."""
+    # how many at once, and where failed calls are kept, changes none
+    simulator = table.model.model_dump(mode="json", exclude={"workers", "keep"})
+    return {
+        **simulator,
+        "targets": {
+            **{p.name: p.target for p in table.parameters if p.target},
+            **{c.name: c.target for c in table.columns if c.target},
+        },
+        "outputs": {
+            o.name: [o.output or o.name, o.feature, o.output_unit] for o in table.objectives
+        },
+    }
+
+
+def _library(adapter: str) -> str:
+    """Version of the library that runs a format; empty where there is none."""
+    if adapter not in LIBRARIES:
+        return ""
+    with suppress(metadata.PackageNotFoundError):
+        return metadata.version(LIBRARIES[adapter])
+    return ""
 
 
 def _parameter(p: ParameterTable) -> Parameter:

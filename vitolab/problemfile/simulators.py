@@ -38,6 +38,7 @@ def simulator(folder: Path, table: ProblemTable) -> tuple[Simulate, list[Path]]:
     else:
         function = FileFunction(path, model.function)
         _check_defined(path, model.function)
+        sources += _imported(path)
     made = FunctionModel(function, outputs, model.time_limit, model.workers, model.retries)
     return made, list(dict.fromkeys([path, *sources]))
 
@@ -87,7 +88,7 @@ def _program(
         path = _found(folder, model.file, "model, file")
         _check_defined(path, name)
         functions[what] = FileFunction(path, name)
-        sources.append(path)
+        sources += [path, *_imported(path)]
     made = ProgramModel(
         command,
         tuple(p.name for p in table.parameters),
@@ -110,6 +111,25 @@ def _found(folder: Path, name: str, what: str) -> Path:
     if "\0" in name or not path.is_file():
         raise ValueError(f"{what} is {shown(name)}, expected a file beside the problem file")
     return path.absolute()
+
+
+def _imported(path: Path) -> list[Path]:
+    """Files beside a Python file that it imports, and what those import."""
+    found: dict[Path, None] = {}
+    waiting = [path]
+    while waiting:
+        names: set[str] = set()
+        for node in ast.walk(ast.parse(waiting.pop().read_bytes())):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                names.add(node.module.partition(".")[0])
+        for name in sorted(names):
+            beside = [path.parent / f"{name}.py", *sorted((path.parent / name).rglob("*.py"))]
+            new = [file for file in beside if file.is_file() and file not in found]
+            found |= dict.fromkeys(new)
+            waiting += new
+    return [file for file in found if file != path]
 
 
 def _check_defined(path: Path, name: str) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any, Literal, Protocol
 
 import pandas as pd
@@ -21,7 +22,6 @@ from vitolab.trajectories import Trajectories
 from vitolab.workers import parallel
 
 EPISODE = 100
-SEVERAL = 3  # patients: a model may fail for one of them
 
 
 class PartStore(Protocol):
@@ -144,8 +144,7 @@ def work_through(
     Raises
     ------
     ValueError
-        If all runs failed, as soon as there are `HOPELESS` of them and `SEVERAL` patients, with
-        the first cause.
+        If no run of any patient answered, where there were no walks either; with the first cause.
     """
     missing = [key for key in work if not run.has_part(key)]
     if not missing or time.time() >= run.until:
@@ -157,7 +156,9 @@ def work_through(
         fold = partial(fold, explored)
 
     done = len(work) - len(missing)
-    judge = Judge(stage)
+    # explored walks hold answers, and what was done before was judged
+    judged = () if walks is not None or done else work.values()
+    judge = Judge(stage, (p.name for given in judged for p in given if isinstance(p, Patient)))
     run.progress(stage, done, len(work))
     items = ((key, work[key], run.until) for key in missing)
     for key, part, failures in parallel(_compute, fold, items, n_jobs, prefer):
@@ -212,11 +213,21 @@ def record_exploration(
 
 
 class Judge:
-    """Ends work of which no run answers, whoever the patient."""
+    """Ends work of which no run answers, whoever the patient; for folds on threads too.
 
-    def __init__(self, what: str) -> None:
+    Parameters
+    ----------
+    what : str
+        The work, for the message.
+    patients : iterable of str
+        Without an answer for any of these the work is ended; none for work that is not judged.
+    """
+
+    def __init__(self, what: str, patients: Iterable[str]) -> None:
         self.what, self.n_runs, self.failures = what, 0, list[Failure]()
-        self.hopeful, self.patients = False, set[str]()
+        self.unheard = set(patients)
+        self.hopeful = not self.unheard
+        self._lock = Lock()
 
     def hear(self, personalizations: pd.DataFrame, failures: Sequence[Failure]) -> None:
         """Take note of a part.
@@ -224,12 +235,15 @@ class Judge:
         Raises
         ------
         ValueError
-            If `HOPELESS` runs were made, of `SEVERAL` patients, and all of them failed.
+            If at least `HOPELESS` runs were made, of all patients, and all of them failed.
         """
-        n_runs = int(personalizations["n_runs"].sum())
-        self.hopeful = self.hopeful or sum(f.n_runs for f in failures) < n_runs
-        self.n_runs += n_runs
-        self.failures += failures
-        self.patients |= set(personalizations["patient"])
-        if not self.hopeful and self.n_runs >= HOPELESS and len(self.patients) >= SEVERAL:
-            raise all_failed(self.what, self.failures, _named(personalizations)[1])
+        if self.hopeful or "n_failed" not in personalizations:
+            return
+        with self._lock:
+            n_runs, n_failed = personalizations["n_runs"], personalizations["n_failed"]
+            self.hopeful = self.hopeful or bool((n_failed < n_runs).any())
+            self.n_runs += int(n_runs.sum())
+            self.failures += failures
+            self.unheard -= set(personalizations["patient"])
+            if not self.hopeful and not self.unheard and self.n_runs >= HOPELESS:
+                raise all_failed(self.what, self.failures, _named(personalizations)[1])
