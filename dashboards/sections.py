@@ -226,7 +226,7 @@ def _failures(stored: Stored, repeat: int) -> Part:
         f"{failures['n_runs'].sum()} forward runs gave no answer ({causes}): "
         f"{own['n_runs'].sum()} of {n_runs} of the personalisations, and "
         f"{failures['n_runs'].sum() - own['n_runs'].sum()} of the exploration. The parameters are "
-        "those of the first of each kind and patient."
+        "those of one run of each kind and patient."
     )
     return Part(sentence, tables=(("Failed runs by cause", failures),))
 

@@ -19,11 +19,14 @@ class Parts:
     def has_part(self, key: str) -> bool:
         return key in self.parts
 
-    def write_part(self, key, personalizations, traces=None) -> None:
+    def write_part(self, key, personalizations, traces=None, failures=None) -> None:
         self.parts[key] = personalizations, traces
+        self.write_failures(key, failures)
 
     def write_failures(self, key, failures) -> None:
-        self.failures[key] = failures
+        self.failures.pop(key, None)
+        if failures is not None:
+            self.failures[key] = failures
 
     def progress(self, stage: str, done: int, total: int) -> None:
         pass

@@ -83,8 +83,8 @@ def test_folds_have_the_same_bits_though_half_the_workers_are_lost(
     nannies = list(cluster.workers.values())[:2]
 
     class Losing(Parts):
-        def write_part(self, key, personalizations, traces=None) -> None:
-            super().write_part(key, personalizations, traces)
+        def write_part(self, key, personalizations, traces=None, failures=None) -> None:
+            super().write_part(key, personalizations, traces, failures)
             if len(self.parts) == 2:
                 for nanny in nannies:
                     nanny.close_gracefully("so that no other worker takes its place")

@@ -22,7 +22,10 @@ class Memory:
     def has_part(self, key):
         return key in self.parts
 
-    def write_part(self, key, personalizations, traces=None):
+    def write_failures(self, key, failures):
+        assert failures is None
+
+    def write_part(self, key, personalizations, traces=None, failures=None):
         if self.at_most is not None and len(self.computed) >= self.at_most:
             raise KeyboardInterrupt
         self.computed.append(key)

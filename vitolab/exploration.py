@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vitolab.failures import all_failed, collected, from_json, to_json
+from vitolab.failures import all_failed, listed, note
 from vitolab.files import ArrayCache, digest, source_version, stream
-from vitolab.problem import Patient, Problem
-from vitolab.trajectories import Trajectories
+from vitolab.problem import BoolArray, IntArray, Patient, Problem
+from vitolab.trajectories import Cause, Trajectories, tallied
 from vitolab.workers import parallel
 
 HOPELESS = 50  # failed runs of a patient, without one that answers, after which others decide
-_FAILURES = "failures"  # name of their record among the arrays of stored walks
+_CAUSES = "causes"  # name of their list among the arrays of stored walks
 _SOURCES = ("exploration.py", "problem.py", "failures.py", "files.py")
 
 
@@ -58,7 +59,8 @@ def explore(
     ------
     ValueError
         If there is no patient, two share a name, a size is below one, or no run answers: after
-        `HOPELESS` runs of each patient, with the first cause.
+        `HOPELESS` runs of each patient, with the first cause. These runs are noted, see
+        `vitolab.failures.collected`.
     """
     if not patients:
         raise ValueError("explore: patients is empty, expected at least one")
@@ -72,6 +74,7 @@ def explore(
     z = np.array([problem.measured(patient) for patient in patients])
     walks = _of_all(problem, patients, n_episodes, n_steps, seed, n_jobs, cache)
     n = len(patients) * n_episodes
+    cause, causes = _numbered([(walk["cause"], _causes(walk)) for walk in walks])
     return Trajectories(
         patients=names,
         z=z,
@@ -81,7 +84,8 @@ def explore(
         action=np.concatenate([walk["action"] for walk in walks]),
         length=np.full(n, n_steps),
         features=np.array([problem.featured(patient) for patient in patients]),
-        failures=tuple(f for walk in walks for f in from_json(str(walk[_FAILURES]))),
+        cause=cause,
+        causes=tuple(causes),
     )
 
 
@@ -97,8 +101,14 @@ def _of_all(
     """Walks of each patient; those without an answer are gone through only if others have some."""
     sizes = (n_episodes, n_steps, seed, n_jobs, cache)
     walks = _stored_walks(problem, patients, *sizes, patience=False)
-    if not any(np.isfinite(walk["y"]).all(axis=-1).any() for walk in walks):
-        failures = [f for walk in walks for f in from_json(str(walk[_FAILURES]))]
+    if not any(_answered(walk).any() for walk in walks):
+        failures = [
+            failure
+            for patient, walk in zip(patients, walks, strict=True)
+            for failure in tallied(patient.name, walk["x"], walk["cause"], _causes(walk))
+        ]
+        for failure in failures:
+            note(failure)
         raise all_failed(
             f"problem {problem.name!r}", failures, [p.name for p in problem.parameters]
         )
@@ -135,14 +145,14 @@ def _stored_walks(
             episodes = range(n_known, n_episodes)
             items.append((i, patient, episodes, n_steps, seed, patience or n_known > 0))
     for i, found in parallel(_walks_of, problem, items, n_jobs):
-        if walks[i]:
-            found = {name: _continued(name, walks[i][name], found[name]) for name in found}
-        if store is not None and not _is_given_up(found, n_steps):
+        whole = _continued(walks[i], found) if walks[i] else found
+        # of which no run answers may do so another time
+        if store is not None and _answered(found).any() and not _is_given_up(found, n_steps):
             problem_key, patient_key = keys[i]
-            store.store(problem_key, patient_key, found)
-        walks[i] = found
+            store.store(problem_key, patient_key, whole)
+        walks[i] = whole
     return [
-        {name: v if name == _FAILURES else v[:n_episodes] for name, v in known.items()}
+        {name: v if name == _CAUSES else v[:n_episodes] for name, v in known.items()}
         for known in walks
     ]
 
@@ -169,11 +179,33 @@ def _is_given_up(walk: dict[str, NDArray[Any]], n_steps: int) -> bool:
     return int(walk["y"].shape[1]) <= n_steps
 
 
-def _continued(name: str, known: NDArray[Any], more: NDArray[Any]) -> NDArray[Any]:
-    """What is known and what came after it; failures as one list."""
-    if name == _FAILURES:
-        return np.array(to_json([*from_json(str(known)), *from_json(str(more))]))
-    return np.concatenate([known, more])
+def _answered(walk: dict[str, NDArray[Any]]) -> BoolArray:
+    """Which runs gave an answer, shape (n, T + 1)."""
+    answered: BoolArray = np.isfinite(walk["y"]).all(axis=-1)
+    return answered
+
+
+def _causes(walk: dict[str, NDArray[Any]]) -> list[Cause]:
+    """Causes that ``cause`` points to."""
+    return [(kind, text, n) for kind, text, n in json.loads(str(walk[_CAUSES]))]
+
+
+def _numbered(walks: Sequence[tuple[IntArray, Sequence[Cause]]]) -> tuple[IntArray, list[Cause]]:
+    """Causes of several walks by the positions in one list, whose order is that of the texts."""
+    known = sorted({cause for _, causes in walks for cause in causes})
+    position = {cause: i for i, cause in enumerate(known)}
+    # the last is what -1 points to
+    numbers = [np.array([*(position[c] for c in causes), -1])[cause] for cause, causes in walks]
+    return np.concatenate(numbers), known
+
+
+def _continued(
+    known: dict[str, NDArray[Any]], more: dict[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    """What is known and what came after it."""
+    cause, causes = _numbered([(walk["cause"], _causes(walk)) for walk in (known, more)])
+    plain = {name: np.concatenate([known[name], more[name]]) for name in ("x", "y", "action")}
+    return plain | {"cause": cause, _CAUSES: np.array(json.dumps(causes))}
 
 
 def _walks_of(problem: Problem, i: int, *given: Any) -> tuple[int, dict[str, NDArray[Any]]]:
@@ -197,20 +229,32 @@ def _walks(
     x = np.empty((n, n_steps + 1, problem.n_parameters))
     y = np.empty((n, n_steps + 1, problem.n_objectives))
     x[:, 0] = start
+    cause = np.full((n, n_steps + 1), -1)
+    causes: dict[Cause, int] = {}
     made = n_steps + 1
-    with collected() as record:
-        y[:, 0] = problem.run(start, patient)
-        for t in range(n_steps):
-            hopeless = not patience and n * (t + 1) >= HOPELESS
-            if hopeless and not np.isfinite(y[:, : t + 1]).all(axis=-1).any():
-                made = t + 1
-                break
-            count = problem.move(start, count, action[:, t])
-            for i in np.flatnonzero(~np.isfinite(y[:, t]).all(axis=1)):
-                action[i, t] = -1
-                start[i] = problem.draw(streams[i])[0]
-                count[i] = 0
-            x[:, t + 1] = problem.at(start, count)
-            y[:, t + 1] = problem.run(x[:, t + 1], patient)
-    walks = {"x": x[:, :made], "y": y[:, :made], "action": action[:, : made - 1]}
-    return walks | {_FAILURES: np.array(to_json(record.failures))}
+
+    def run(t: int) -> None:
+        """Run a point of all episodes; a cause is told for each row that fails, in order."""
+        with listed() as failures:
+            y[:, t] = problem.run(x[:, t], patient)
+        rows = np.flatnonzero(~np.isfinite(y[:, t]).all(axis=1))
+        for row, failure in zip(rows, failures, strict=True):
+            why = (str(failure.kind), failure.text, failure.n_retries)
+            cause[row, t] = causes.setdefault(why, len(causes))
+
+    run(0)
+    for t in range(n_steps):
+        hopeless = not patience and n * (t + 1) >= HOPELESS
+        if hopeless and (cause[:, : t + 1] >= 0).all():
+            made = t + 1
+            break
+        count = problem.move(start, count, action[:, t])
+        for i in np.flatnonzero(cause[:, t] >= 0):
+            action[i, t] = -1
+            start[i] = problem.draw(streams[i])[0]
+            count[i] = 0
+        x[:, t + 1] = problem.at(start, count)
+        run(t + 1)
+    cause, known = _numbered([(cause[:, :made], list(causes))])
+    walks = {"x": x[:, :made], "y": y[:, :made], "action": action[:, : made - 1], "cause": cause}
+    return walks | {_CAUSES: np.array(json.dumps(known))}

@@ -7,11 +7,10 @@ that is not finite and notes the cause; whoever wants to know opens `collected` 
 from __future__ import annotations
 
 import enum
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 
 LONGEST = 300  # characters of a text that are kept
 MOST = 50  # texts of one patient that are told apart; some models put numbers into theirs
@@ -68,7 +67,7 @@ class Record:
     def add(self, failure: Failure) -> None:
         """Count a failed run."""
         key = (failure.patient, failure.kind, failure.text)
-        if key not in self._known and len(self._known) >= MOST:
+        if key not in self._known and self._n_told_apart(failure.patient) >= MOST:
             key = (failure.patient, failure.kind, OTHERS)
             failure = replace(failure, text=OTHERS)
         before = self._known.get(key)
@@ -80,13 +79,17 @@ class Record:
             )
         self._known[key] = failure
 
+    def _n_told_apart(self, patient: str) -> int:
+        """How many texts of a patient are known."""
+        return sum(name == patient for name, _, _ in self._known)
+
     @property
     def failures(self) -> tuple[Failure, ...]:
         """What was met so far."""
         return tuple(self._known.values())
 
 
-_record: ContextVar[Record | None] = ContextVar("vitolab failures", default=None)
+_hear: ContextVar[Callable[[Failure], None] | None] = ContextVar("vitolab failures", default=None)
 _reasons: ContextVar[dict[int, tuple[Kind, str, int]] | None] = ContextVar(
     "vitolab reasons", default=None
 )
@@ -96,18 +99,29 @@ _reasons: ContextVar[dict[int, tuple[Kind, str, int]] | None] = ContextVar(
 def collected() -> Iterator[Record]:
     """Collect the runs that fail meanwhile, in this thread."""
     record = Record()
-    token = _record.set(record)
+    token = _hear.set(record.add)
     try:
         yield record
     finally:
-        _record.reset(token)
+        _hear.reset(token)
+
+
+@contextmanager
+def listed() -> Iterator[list[Failure]]:
+    """List the runs that fail meanwhile, in this thread, one by one in the order of their rows."""
+    failures: list[Failure] = []
+    token = _hear.set(failures.append)
+    try:
+        yield failures
+    finally:
+        _hear.reset(token)
 
 
 def note(failure: Failure) -> None:
-    """Tell whoever collects; nobody may."""
-    record = _record.get()
-    if record is not None:
-        record.add(failure)
+    """Tell whoever collects or lists; nobody may."""
+    hear = _hear.get()
+    if hear is not None:
+        hear(failure)
 
 
 @contextmanager
@@ -149,19 +163,6 @@ def described(error: BaseException) -> str:
     """Name and first line of an exception."""
     said = first_line(str(error))
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
-
-
-def to_json(failures: Sequence[Failure]) -> str:
-    """Text from which `from_json` reads the same."""
-    return json.dumps([asdict(failure) for failure in failures])
-
-
-def from_json(text: str) -> tuple[Failure, ...]:
-    """Read what `to_json` wrote."""
-    return tuple(
-        Failure(**{**item, "kind": Kind(item["kind"]), "x": tuple(item["x"])})
-        for item in json.loads(text)
-    )
 
 
 def all_failed(what: str, failures: Iterable[Failure], names: Sequence[str]) -> ValueError:

@@ -24,7 +24,7 @@ from vitolab.files import atomic, digest
 from vitolab.patients import InputError, PatientTable, headed
 from vitolab.problem import Patient, Problem
 from vitolab.store import OpenRun, Run, open_run
-from vitolab.tables import failure_table, fit_row, joined_traces, patient_table, trace_columns
+from vitolab.tables import fit_row, joined_traces, patient_table, trace_columns
 from vitolab.tables import table as personalization_table
 from vitolab.threads import one_thread
 from vitolab.trajectories import Personalizer, StopReason, Trajectories
@@ -38,8 +38,8 @@ from vitolab.validation import (
     budget,
     child_seed,
     policy_arrays,
-    record_exploration,
-    walks_for,
+    recorded_walks,
+    write_with_failures,
 )
 
 CONTINUOUS, HINDSIGHT = "vito-continuous", "vito-hindsight"
@@ -197,8 +197,9 @@ def personalize_file(
                     # the continuous one has no states, and learns most from walks of one step
                     states, episode = (n_states, EPISODE) if CONTINUOUS not in acting else (None, 1)
                     run.progress("exploring", 0, len(train_on))
-                    walks = walks_for(problem, train_on, n_samples, child, n_jobs, cache, episode)
-                    walks = walks.first(n_samples)
+                    walks = recorded_walks(
+                        run, setup, problem, train_on, n_samples, child, n_jobs, cache, episode
+                    ).first(n_samples)
                     trained = label | {"n_states": states, "n_samples": n_samples}
                     _learn(
                         run,
@@ -375,10 +376,6 @@ def _learn(
     """
     kind = "agents" if methods[0] in LEARNING[0] else methods[0]
     keep = _keeper(run, Judge("learning and personalising", ()))  # the walks hold answers
-    if walks.failures:
-        names = [p.name for p in problem.parameters]
-        record_exploration(run, label["setup"], names, walks.failures)
-
     whole = [o.name for o in problem.objectives]
 
     def work(group: _Group) -> None:
@@ -443,13 +440,8 @@ def _keeper(run: OpenRun, judge: Judge) -> Callable[..., None]:
     def keep(key: str, problem: Problem, *arguments: Any) -> None:
         with collected() as record:
             personalizations, traces = _part(problem, *arguments)
+        write_with_failures(run, key, personalizations, traces, record.failures)
         judge.hear(personalizations, record.failures)
-        if record.failures:
-            setup = str(personalizations["setup"].iloc[0])
-            names = [p.name for p in problem.parameters]
-            known = failure_table("personalization", setup, names, record.failures)
-            run.write_failures(key, known)
-        run.write_part(key, personalizations, traces)
 
     return keep
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vitolab.failures import Failure, Kind, described, explained, note
+from vitolab.failures import Failure, Kind, collected, described, explained, note
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -486,7 +486,8 @@ def _answers(problem: Problem, model: Simulate, x: FloatArray, patient: Patient)
     """Outputs of a model of the problem, see `Problem.run`."""
     n, n_objectives = len(x), problem.n_objectives
     y: FloatArray = np.empty(0)
-    with explained() as reasons:
+    # what fails within the model is its own affair: each row is one run
+    with explained() as reasons, collected():
         try:
             # copies: what a simulator does to its argument, or keeps, stays its own affair
             y = np.array(model(x.copy(), patient), dtype=np.float64)

@@ -49,6 +49,10 @@ from vitolab.records import (
 if TYPE_CHECKING:
     import pandas as pd
 
+#: Columns of the table of failed runs before those of the parameters.
+FAILURE_KEYS = ("setup", "stage", "patient", "kind", "text", "n_runs", "n_retries")
+_FAILURES = ".failures.parquet"
+_EXPLORATION = "exploration-"
 LIBRARIES = ("vitolab", "numpy", "scipy", "numba", "scikit-learn", "pandas", "pyarrow")
 
 Status = Literal["complete", "failed", "running", "interrupted", "unreadable"]
@@ -278,7 +282,11 @@ class RunFolder:
         return _is_whole(self.part(key))
 
     def write_part(
-        self, key: str, personalizations: pd.DataFrame, traces: pd.DataFrame | None = None
+        self,
+        key: str,
+        personalizations: pd.DataFrame,
+        traces: pd.DataFrame | None = None,
+        failures: pd.DataFrame | None = None,
     ) -> None:
         """Keep a finished part.
 
@@ -289,23 +297,73 @@ class RunFolder:
             One row per personalisation.
         traces : DataFrame, optional
             One row per forward run; written first, as the other table marks the part as done.
+        failures : DataFrame, optional
+            See `vitolab.tables.failure_table`; written first, too. Without it what an attempt
+            that was interrupted has left is removed.
         """
         part = self.part(key)
         if traces is not None:
             write_table(part.with_suffix(".traces.parquet"), traces)
+        self._keep_failures(key, failures)
         write_table(part, personalizations)
 
-    def write_failures(self, key: str, failures: pd.DataFrame) -> None:
-        """Keep what is known of failed runs of a part, before the part marks itself as done.
+    def write_failures(self, key: str, failures: pd.DataFrame | None) -> None:
+        """Keep what is known of failed runs of an exploration.
 
         Parameters
         ----------
         key : str
-            Of the part; one that begins with ``exploration-`` belongs to no part.
-        failures : DataFrame
-            See `vitolab.tables.failure_table`.
+            ``exploration-<walks>-<number>``: of the same walks only the last key counts.
+        failures : DataFrame or None
+            See `vitolab.tables.failure_table`; None removes an earlier record.
+
+        Raises
+        ------
+        ValueError
+            If the key is another one.
         """
-        write_table(self.part(key).with_suffix(".failures.parquet"), failures)
+        if not key.startswith(_EXPLORATION):
+            raise ValueError(f"key is {key!r}, expected one that begins with {_EXPLORATION!r}")
+        self._keep_failures(key, failures)
+
+    def _keep_failures(self, key: str, failures: pd.DataFrame | None) -> None:
+        """Write a table of failed runs, or remove it."""
+        path = self.part(key).with_suffix(_FAILURES)
+        if failures is not None:
+            write_table(path, failures)
+        elif path.exists():
+            path.unlink(missing_ok=True)
+
+    def beside_parts(self, suffix: str) -> list[Path]:
+        """Files that stand beside finished parts; others belong to parts that were interrupted.
+
+        Parameters
+        ----------
+        suffix : str
+            Such as ``.traces.parquet``.
+        """
+        found = sorted((self.path / "parts").glob(f"*{suffix}"))
+        return [path for path in found if self.has_part(path.name.removesuffix(suffix))]
+
+    def tabulate_failures(self) -> None:
+        """Write ``failures.parquet`` if runs failed: how many by cause, and parameters of one."""
+        import pandas as pd
+
+        explored = sorted((self.path / "parts").glob(f"{_EXPLORATION}*{_FAILURES}"))
+        # fewer of the same walks come before more of them
+        latest = {path.name.rpartition("-")[0]: path for path in explored}
+        found = [*latest.values(), *self.beside_parts(_FAILURES)]
+        if not found:
+            return
+        joined = pd.concat([pd.read_parquet(path) for path in found], ignore_index=True)
+        causes = list(FAILURE_KEYS[:-2])
+        x = [name for name in joined.columns if name.startswith("x:")]
+        # by their values, so that the one that is kept does not depend on the order of the parts
+        joined = joined.sort_values([*causes, *x], ignore_index=True)
+        counted = joined.groupby(causes, sort=False, as_index=False).agg(
+            {"n_runs": "sum", "n_retries": "sum", **dict.fromkeys(x, "first")}
+        )
+        write_table(self.path / "failures.parquet", counted[[*FAILURE_KEYS, *x]])
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """Tell how far the work is."""
@@ -328,7 +386,7 @@ class RunFolder:
         """Write the manifest and let the run go.
 
         The description of the problems is taken from ``problems.json``, where the tables of
-        the run have been assembled.
+        the run have been assembled. A run that failed leaves what is known of failed forward runs.
 
         Parameters
         ----------
@@ -343,6 +401,9 @@ class RunFolder:
         """
         if self._claim is None:
             raise RuntimeError(f"{self.path}: the run is not this process's to finish")
+        if status == "failed":
+            with suppress(OSError, ValueError, KeyError):  # the manifest matters more
+                self.tabulate_failures()
         waiting = self.path / "problems.json"
         problems = read_record(Problems, waiting).problems if waiting.exists() else {}
         passing = {"run.json", "progress.json", "problems.json", "limit.json"}
@@ -434,9 +495,14 @@ def _create(folder: Path, record: Start, claim: Path, failed: Path | None) -> Pa
 
 
 def _take_over_parts(source: Path, target: Path) -> None:
-    """Share the finished parts of a failed run: they never change once written."""
+    """Share the finished parts of a failed run: they never change once written.
+
+    What belongs to parts that were interrupted is left behind.
+    """
     for path in sorted(source.glob("*.parquet")):
-        if not _is_whole(path):
+        part = source / f"{path.name.partition('.')[0]}.parquet"
+        finished = path.name.startswith(_EXPLORATION) or _is_whole(part)
+        if not finished or not _is_whole(path):
             continue
         try:
             os.link(path, target / path.name)

@@ -38,7 +38,7 @@ from vitolab.records import (
     Start,
     read_record,
 )
-from vitolab.runs import RunFolder, RunInfo, inspect_run, read_progress
+from vitolab.runs import FAILURE_KEYS, RunFolder, RunInfo, inspect_run, read_progress
 from vitolab.version import code_version
 
 if TYPE_CHECKING:
@@ -61,8 +61,6 @@ KEYS = ("setup", "patient", "method", "n_states", "n_samples", "repeat", "start"
 _NULLABLE = ("n_states", "n_samples", "repeat", "start")
 #: Groups of columns, in the order of the stored tables; each keeps the order of its problem.
 _GROUPS = ("", "z", "data", "truth", "misfit", "x", "y", "c", "e", "why", "last")
-_TRACES, _FAILURES = ".traces.parquet", ".failures.parquet"
-_FAILURE_KEYS = ("setup", "stage", "patient", "kind", "text", "n_runs", "n_retries")
 
 
 @dataclass(frozen=True)
@@ -129,11 +127,15 @@ class Run:
 
     @cached_property
     def failures(self) -> pd.DataFrame:
-        """Failed forward runs by patient and cause; empty where none failed, or none is known."""
+        """Failed forward runs by patient and cause; empty where none failed, or none is known.
+
+        How many there were, and the parameters of one of them. Those of explorations are of all
+        walks that were asked for, whether or not the run found them in the walk cache.
+        """
         import pandas as pd
 
         if not (self.path / "failures.parquet").is_file():
-            return pd.DataFrame(columns=list(_FAILURE_KEYS))
+            return pd.DataFrame(columns=list(FAILURE_KEYS))
         return self._table("failures.parquet")
 
     @cached_property
@@ -185,13 +187,17 @@ class OpenRun:
         return self.folder.has_part(key)
 
     def write_part(
-        self, key: str, personalizations: pd.DataFrame, traces: pd.DataFrame | None = None
+        self,
+        key: str,
+        personalizations: pd.DataFrame,
+        traces: pd.DataFrame | None = None,
+        failures: pd.DataFrame | None = None,
     ) -> None:
         """Keep a finished part; see `RunFolder.write_part`."""
-        self.folder.write_part(key, personalizations, traces)
+        self.folder.write_part(key, personalizations, traces, failures)
 
-    def write_failures(self, key: str, failures: pd.DataFrame) -> None:
-        """Keep what is known of failed runs; see `RunFolder.write_failures`."""
+    def write_failures(self, key: str, failures: pd.DataFrame | None) -> None:
+        """Keep what is known of failed runs of an exploration; see `RunFolder.write_failures`."""
         self.folder.write_failures(key, failures)
 
     def progress(self, stage: str, done: int, total: int) -> None:
@@ -355,14 +361,13 @@ def assemble(
         If a part is damaged, or a table lacks a column.
     """
     done = _finished(run.path)
-    traces = _beside(run, _TRACES)
+    traces = run.beside_parts(".traces.parquet")
     if done:
         joined = _joined(done, KEYS)
         write_table(run.path / "personalizations.parquet", joined)
     if traces:
         write_table(run.path / "traces.parquet", _joined(traces, (*KEYS, "iteration")))
-    if failed := _beside(run, _FAILURES):
-        write_table(run.path / "failures.parquet", _failures(failed))
+    run.tabulate_failures()
     _check_columns("patients", patients, ("setup", "patient"))
     write_table(run.path / "patients.parquet", patients.reset_index(drop=True))
     if arrays:
@@ -377,27 +382,6 @@ def _finished(run: Path) -> list[Path]:
     """Personalizations of the finished parts of a run."""
     found = sorted((run / "parts").glob("*.parquet"))
     return [path for path in found if path.name.count(".") == 1]
-
-
-def _beside(run: RunFolder, suffix: str) -> list[Path]:
-    """Files that stand beside finished parts; others belong to a part that was interrupted."""
-    found = sorted((run.path / "parts").glob(f"*{suffix}"))
-    keys = [(path, path.name.removesuffix(suffix)) for path in found]
-    return [p for p, key in keys if key.startswith("exploration-") or run.has_part(key)]
-
-
-def _failures(paths: Sequence[Path]) -> pd.DataFrame:
-    """Failed runs of all parts by cause: how many, and the parameters of the first."""
-    import pandas as pd
-
-    joined = pd.concat([pd.read_parquet(path) for path in paths], ignore_index=True)
-    causes = list(_FAILURE_KEYS[:-2])
-    x = [name for name in joined.columns if name.startswith("x:")]
-    joined = joined.sort_values([*causes, *x], ignore_index=True)
-    counted = joined.groupby(causes, sort=False, as_index=False).agg(
-        {"n_runs": "sum", "n_retries": "sum", **dict.fromkeys(x, "first")}
-    )
-    return counted[[*_FAILURE_KEYS, *x]]
 
 
 def _joined(paths: Sequence[Path], keys: Sequence[str]) -> pd.DataFrame:

@@ -9,8 +9,32 @@ from typing import Protocol
 
 import numpy as np
 
-from vitolab.failures import Failure
+from vitolab.failures import Failure, Kind, Record
 from vitolab.problem import BoolArray, FloatArray, IntArray, Patient, Problem
+
+#: Why a run failed: kind, text, and number of further attempts.
+Cause = tuple[str, str, int]
+
+
+def tallied(
+    patient: str, x: FloatArray, cause: IntArray, causes: Sequence[Cause]
+) -> tuple[Failure, ...]:
+    """Failed runs of walks of one patient, alike ones together, walk after walk.
+
+    Parameters
+    ----------
+    patient : str
+    x : ndarray, shape (n, T + 1, n_parameters)
+    cause : ndarray of int, shape (n, T + 1)
+        Which of the causes, by its position; -1 where a run answered or does not count.
+    causes : sequence of Cause
+    """
+    record = Record()
+    for i, t in np.argwhere(cause >= 0).tolist():
+        kind, text, n_retries = causes[cause[i, t]]
+        at = tuple(x[i, t].tolist())
+        record.add(Failure(patient, Kind(kind), text, at, n_retries=n_retries))
+    return record.failures
 
 
 @dataclass(frozen=True)
@@ -34,8 +58,9 @@ class Trajectories:
         Number of steps of each walk that count; the rest is padding.
     features : ndarray, shape (n_patients, n_features), optional
         What is known of those patients, see `Problem.featured`.
-    failures : tuple of Failure
-        Why runs failed, of all walks that were explored together.
+    cause : ndarray of int, shape (n, T + 1), optional
+        Why each run failed, by its position in `causes`; -1 where it answered.
+    causes : tuple of Cause
 
     Raises
     ------
@@ -51,7 +76,8 @@ class Trajectories:
     action: IntArray
     length: IntArray
     features: FloatArray | None = None
-    failures: tuple[Failure, ...] = ()
+    cause: IntArray | None = None
+    causes: tuple[Cause, ...] = ()
 
     def __post_init__(self) -> None:
         n, points = self.x.shape[:2]
@@ -64,6 +90,8 @@ class Trajectories:
         }
         if self.features is not None:
             shapes["features"] = (self.features.shape[:1], (len(self.patients),))
+        if self.cause is not None:
+            shapes["cause"] = (self.cause.shape, (n, points))
         for name, (found, expected) in shapes.items():
             if found != expected:
                 raise ValueError(f"trajectories: {name} has shape {found}, expected {expected}")
@@ -75,6 +103,19 @@ class Trajectories:
         """Transitions of each patient, shape (n_patients,)."""
         total = np.bincount(self.patient, weights=self.length, minlength=len(self.patients))
         return total.astype(np.int64)
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """Why runs that count failed, by patient; empty where it is not known."""
+        if self.cause is None:
+            return ()
+        within = np.arange(self.x.shape[1]) <= self.length[:, np.newaxis]
+        cause = np.where(within, self.cause, -1)
+        found: list[Failure] = []
+        for i, name in enumerate(self.patients):
+            own = self.patient == i
+            found += tallied(name, self.x[own], cause[own], self.causes)
+        return tuple(found)
 
     def select(self, names: Sequence[str]) -> Trajectories:
         """Walks of the named patients only, in the order of this set."""
@@ -94,7 +135,8 @@ class Trajectories:
             action=self.action[rows],
             length=self.length[rows],
             features=None if self.features is None else self.features[keep],
-            failures=tuple(f for f in self.failures if f.patient in set(names)),
+            cause=None if self.cause is None else self.cause[rows],
+            causes=self.causes,
         )
 
     def without(self, name: str) -> Trajectories:
@@ -134,6 +176,7 @@ class Trajectories:
             y=self.y[rows, : longest + 1],
             action=self.action[rows, :longest],
             length=length[rows],
+            cause=None if self.cause is None else self.cause[rows, : longest + 1],
         )
 
     def misfits(self, problem: Problem) -> FloatArray:

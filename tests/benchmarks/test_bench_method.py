@@ -117,7 +117,10 @@ def test_leave_one_out_of_a_large_study_in_bounded_memory():
         def has_part(self, key):
             return False
 
-        def write_part(self, key, personalizations, traces=None):
+        def write_failures(self, key, failures):
+            pass
+
+        def write_part(self, key, personalizations, traces=None, failures=None):
             rows.append(personalizations)
 
         def progress(self, stage, done, total):

@@ -153,7 +153,7 @@ def posteriors(
             n_draws=n_draws,
             seed=seed,
         )
-        methods.work_through(run, f"{setup}, posterior", problem, work, fold, seed, n_jobs, cache)
+        methods.work_through(run, setup, "posterior", problem, work, fold, seed, n_jobs, cache)
 
 
 def _fold(

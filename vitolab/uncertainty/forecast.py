@@ -138,7 +138,7 @@ def forecasts(
         max_runs=budget(problem) if max_runs is None else max_runs,
         seed=seed,
     )
-    methods.work_through(run, f"{setup}, forecast", problem, work, fold, seed, n_jobs, cache)
+    methods.work_through(run, setup, "forecast", problem, work, fold, seed, n_jobs, cache)
 
 
 def _known(subject: Bolus) -> list[Any]:

@@ -13,7 +13,14 @@ from vitolab.agent import Vito
 from vitolab.problem import Patient, Problem
 from vitolab.trajectories import Personalizer, Trajectories
 from vitolab.validation import EPISODE, REFERENCES, child_seed
-from vitolab.validation.parts import Part, PartStore, allowed, walks_for, work_through, workers
+from vitolab.validation.parts import (
+    Part,
+    PartStore,
+    allowed,
+    recorded_walks,
+    work_through,
+    workers,
+)
 
 #: Learns from walks: ``learner(problem, walks, seed=...)``.
 Learner = Callable[..., Personalizer]
@@ -109,7 +116,8 @@ class Methods:
     def work_through(
         self,
         run: PartStore,
-        stage: str,
+        setup: str,
+        what: str,
         problem: Problem,
         work: Mapping[str, tuple[Any, ...]],
         fold: Callable[..., Part],
@@ -118,16 +126,23 @@ class Methods:
         cache: Path | None,
     ) -> None:
         """Compute the parts that the run lacks: ``fold(walks, *work[key])``."""
+        stage = f"{setup}, {what}"
         walks: dict[int, Trajectories] = {}
         missing = not all(run.has_part(key) for key in work)
         if self.learners and missing and time.time() < run.until:
             run.progress(f"{stage}: exploring", 0, len(work))
-            walks = self._explore(problem, seed, n_jobs, cache)
+            walks = self._explore(run, setup, problem, seed, n_jobs, cache)
         # short steps of plain Python between the runs, which threads would take in turns
         work_through(run, stage, work, partial(fold, walks), n_jobs, prefer=workers(problem))
 
     def _explore(
-        self, problem: Problem, seed: int, n_jobs: int, cache: Path | None
+        self,
+        run: PartStore,
+        setup: str,
+        problem: Problem,
+        seed: int,
+        n_jobs: int,
+        cache: Path | None,
     ) -> dict[int, Trajectories]:
         """Walks of all training patients, as long and as many as the learners ask for."""
         most: dict[int, int] = {}
@@ -135,7 +150,9 @@ class Methods:
             most[learning.n_steps] = max(most.get(learning.n_steps, 0), learning.n_samples)
         child = child_seed(seed, "repeat", 0)  # the studies', so that walks are shared
         return {
-            n_steps: walks_for(problem, self.training, n_samples, child, n_jobs, cache, n_steps)
+            n_steps: recorded_walks(
+                run, setup, problem, self.training, n_samples, child, n_jobs, cache, n_steps
+            )
             for n_steps, n_samples in most.items()
         }
 

@@ -110,7 +110,7 @@ def stability(
             max_runs=budget(problem) if max_runs is None else max_runs,
             seed=seed,
         )
-        methods.work_through(run, f"{setup}, stability", problem, work, fold, seed, n_jobs, cache)
+        methods.work_through(run, setup, "stability", problem, work, fold, seed, n_jobs, cache)
 
 
 def _fold(

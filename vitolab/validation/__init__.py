@@ -12,8 +12,9 @@ from vitolab.validation.parts import (
     PartStore,
     budget,
     child_seed,
-    record_exploration,
+    recorded_walks,
     walks_for,
+    write_with_failures,
 )
 from vitolab.validation.policies import policy_arrays
 from vitolab.validation.references import (
@@ -39,8 +40,9 @@ __all__ = [
     "initial_errors",
     "leave_one_out",
     "policy_arrays",
-    "record_exploration",
+    "recorded_walks",
     "reference_runs",
     "reference_starts",
     "walks_for",
+    "write_with_failures",
 ]

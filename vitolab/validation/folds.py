@@ -24,7 +24,7 @@ from vitolab.validation.parts import (
     check_patients,
     child_seed,
     given,
-    walks_for,
+    recorded_walks,
     work_through,
 )
 
@@ -213,7 +213,18 @@ def _folds(
                 work,
                 partial(act, problem=problem, seed=child),
                 n_jobs,
-                walks=partial(walks_for, problem, patients, largest, child, n_jobs, cache, episode),
+                walks=partial(
+                    recorded_walks,
+                    run,
+                    setup,
+                    problem,
+                    patients,
+                    largest,
+                    child,
+                    n_jobs,
+                    cache,
+                    episode,
+                ),
             )
 
 

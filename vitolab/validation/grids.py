@@ -20,7 +20,7 @@ from vitolab.validation.parts import (
     allowed,
     check_patients,
     child_seed,
-    walks_for,
+    recorded_walks,
     work_through,
     workers,
 )
@@ -138,7 +138,16 @@ def grid(
                 fold,
                 n_jobs,
                 walks=partial(
-                    walks_for, problem, patients, n_samples, child, n_jobs, cache, episode
+                    recorded_walks,
+                    run,
+                    setup,
+                    problem,
+                    patients,
+                    n_samples,
+                    child,
+                    n_jobs,
+                    cache,
+                    episode,
                 ),
                 # many short steps of plain Python, which threads would take in turns
                 prefer=workers(problem),

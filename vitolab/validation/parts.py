@@ -14,7 +14,7 @@ import pandas as pd
 
 from vitolab.agent import n_states_at_most
 from vitolab.exploration import HOPELESS, explore
-from vitolab.failures import Failure, all_failed, collected, to_json
+from vitolab.failures import Failure, all_failed, collected
 from vitolab.files import digest
 from vitolab.problem import Patient, Problem
 from vitolab.tables import failure_table
@@ -37,13 +37,17 @@ class PartStore(Protocol):
         ...
 
     def write_part(
-        self, key: str, personalizations: pd.DataFrame, traces: pd.DataFrame | None = None
+        self,
+        key: str,
+        personalizations: pd.DataFrame,
+        traces: pd.DataFrame | None = None,
+        failures: pd.DataFrame | None = None,
     ) -> None:
-        """Keep a part."""
+        """Keep a part, and what is known of its failed runs."""
         ...
 
-    def write_failures(self, key: str, failures: pd.DataFrame) -> None:
-        """Keep what is known of failed runs of a part, before the part."""
+    def write_failures(self, key: str, failures: pd.DataFrame | None) -> None:
+        """Keep what is known of failed runs of an exploration; None if all answered."""
         ...
 
     def progress(self, stage: str, done: int, total: int) -> None:
@@ -87,6 +91,54 @@ def walks_for(
     n_episodes = math.ceil(n_samples / episode)
     ordered = sorted(patients, key=lambda patient: patient.name)
     return explore(problem, ordered, n_episodes, episode, seed, n_jobs, cache)
+
+
+def recorded_walks(
+    run: PartStore,
+    setup: str,
+    problem: Problem,
+    patients: Sequence[Patient],
+    n_samples: int,
+    seed: int,
+    n_jobs: int = 1,
+    cache: Path | None = None,
+    episode: int = EPISODE,
+) -> Trajectories:
+    """Explore as `walks_for` does, and keep in the run what is known of failed runs.
+
+    The record belongs to the walks, whatever part asks for them and how often: it replaces an
+    earlier one of the same walks, and of fewer and more of them the larger counts.
+
+    Parameters
+    ----------
+    run : PartStore
+    setup : str
+        Name of the setup in the stored tables.
+    problem, patients, n_samples, seed, n_jobs, cache, episode
+        See `walks_for`.
+
+    Raises
+    ------
+    ValueError
+        If no run answers; the record is kept all the same.
+    """
+    names = sorted(patient.name for patient in patients)
+    walk = digest("exploration", setup, problem.name, problem.version, names, episode, seed)
+    key = f"exploration-{walk}-{n_samples:012d}"
+
+    def keep(failures: Sequence[Failure]) -> None:
+        columns = [p.name for p in problem.parameters]
+        known = failure_table("exploration", setup, columns, failures) if failures else None
+        run.write_failures(key, known)
+
+    with collected() as record:
+        try:
+            walks = walks_for(problem, patients, n_samples, seed, n_jobs, cache, episode)
+        except ValueError:
+            keep(record.failures)
+            raise
+    keep(walks.failures)
+    return walks
 
 
 def allowed(n_states: int, problem: Problem, walks: Trajectories) -> int:
@@ -149,11 +201,9 @@ def work_through(
     missing = [key for key in work if not run.has_part(key)]
     if not missing or time.time() >= run.until:
         return
-    explored: Trajectories | None = None
     if walks is not None:
         run.progress(f"{stage}: exploring", 0, len(work))
-        explored = walks()
-        fold = partial(fold, explored)
+        fold = partial(fold, walks())
 
     done = len(work) - len(missing)
     # explored walks hold answers, and what was done before was judged
@@ -165,14 +215,8 @@ def work_through(
         if part is None:
             continue
         personalizations, traces = part
-        if explored is not None and explored.failures:
-            record_exploration(run, *_named(personalizations), explored.failures)
-            explored = None
+        write_with_failures(run, key, personalizations, traces, failures)
         judge.hear(personalizations, failures)
-        if failures:
-            known = failure_table("personalization", *_named(personalizations), failures)
-            run.write_failures(key, known)
-        run.write_part(key, personalizations, traces)
         done += 1
         run.progress(stage, done, len(work))
 
@@ -194,22 +238,17 @@ def _named(personalizations: pd.DataFrame) -> tuple[str, list[str]]:
     return str(personalizations["setup"].iloc[0]), names
 
 
-def record_exploration(
-    run: PartStore, setup: str, names: Sequence[str], failures: Sequence[Failure]
+def write_with_failures(
+    run: PartStore,
+    key: str,
+    personalizations: pd.DataFrame,
+    traces: pd.DataFrame | None,
+    failures: Sequence[Failure],
 ) -> None:
-    """Keep what is known of failed runs of walks, under a key of their own: they serve many parts.
-
-    Parameters
-    ----------
-    run : PartStore
-    setup : str
-    names : sequence of str
-        Of the parameters.
-    failures : sequence of Failure
-    """
-    key = digest("exploration", setup, to_json(failures))
-    known = failure_table("exploration", setup, names, failures)
-    run.write_failures(f"exploration-{key}", known)
+    """Keep a part with what is known of its failed runs."""
+    named = _named(personalizations)
+    known = failure_table("personalization", *named, failures) if failures else None
+    run.write_part(key, personalizations, traces, known)
 
 
 class Judge:
