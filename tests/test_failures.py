@@ -1,5 +1,6 @@
 """A failed run is data: whatever went wrong, it is one row, one record, and no crash."""
 
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -14,8 +15,11 @@ from vitolab.exploration import explore
 from vitolab.failures import LONGEST, MOST, OTHERS, Failure, Kind, Record, collected, explain
 from vitolab.problem import Patient
 from vitolab.reference import BobyqaSimple, LeastSquares, NelderMead
-from vitolab.store import open_run
-from vitolab.tables import patient_table
+from vitolab.store import OpenRun, Run, open_run
+from vitolab.tables import failure_table, patient_table
+from vitolab.uncertainty.methods import Learning, Methods, vito_learner
+from vitolab.uncertainty.stability import stability
+from vitolab.validation import child_seed, recorded_walks, walks_for
 
 
 def nowhere(x, patient):
@@ -231,6 +235,191 @@ def test_texts_are_short_lines(linear_problem):
     with collected() as record:
         replace(linear_problem, simulate=simulate).run(np.zeros((1, 2)), Patient("P", {}))
     assert record.failures[0].text == ("ValueError: " + (1000 * "long")[:LONGEST])
+
+
+def test_the_first_of_longer_walks_have_failures_of_their_own(
+    linear_problem, linear_patients, tmp_path
+):
+    problem = replace(linear_problem, simulate=corners)
+    few = explore(problem, linear_patients, 2, 20, 5, cache=tmp_path / "few")
+    many = explore(problem, linear_patients, 6, 20, 5, cache=tmp_path / "many")
+    prefix = explore(problem, linear_patients, 2, 20, 5, cache=tmp_path / "many")
+    extended = explore(problem, linear_patients, 6, 20, 5, cache=tmp_path / "few")
+    assert few.failures == prefix.failures == many.first(40).failures
+    assert extended.failures == many.failures
+    assert np.array_equal(extended.cause, many.cause)
+    assert {f.text for f in many.failures} == {"ValueError: high", "u, w"}
+    for walks in (few, many, many.first(33), many.select(["P1", "P3"]).first(7)):
+        within = np.arange(walks.x.shape[1]) <= walks.length[:, np.newaxis]
+        failed = within & ~np.isfinite(walks.y).all(axis=2)
+        assert sum(f.n_runs for f in walks.failures) == failed.sum()
+    assert few.failures
+
+
+def test_walks_of_which_no_run_answers_are_not_kept(linear_problem, linear_patients, tmp_path):
+    out_of_order = {"P4"}
+
+    def simulate(x, patient):
+        return nowhere(x, patient) if patient.name in out_of_order else linear(x, patient)
+
+    problem = replace(linear_problem, simulate=simulate)
+    for n_steps in (4, 60):  # of the longer ones more than are made before others decide
+        first = explore(problem, linear_patients, 1, n_steps, cache=tmp_path)
+        assert {f.patient for f in first.failures} == {"P4"}
+        assert len(list(tmp_path.rglob("*.npz"))) == len(linear_patients) - 1
+        out_of_order.clear()
+        again = explore(problem, linear_patients, 1, n_steps, cache=tmp_path)
+        assert again.failures == ()
+        assert np.isfinite(again.y).all()
+        shutil.rmtree(tmp_path / "walks")
+        out_of_order.add("P4")
+
+
+def test_runs_within_a_model_are_its_own_affair(linear_problem, linear_patients):
+    inner = replace(linear_problem, simulate=corners)
+
+    def simulate(x, patient):
+        return np.nan_to_num(inner.run(x, patient))
+
+    with collected() as record:
+        y = replace(linear_problem, simulate=simulate).run(np.full((3, 2), 4.0), linear_patients[0])
+    assert record.failures == ()
+    assert np.isfinite(y).all()
+
+
+def corners(x, patient):
+    """Answer as `linear` does, but fail in two ways, of which one says so."""
+    if (x[:, 0] > 3).any():
+        raise ValueError("high")
+    y = linear(x, patient)
+    y[x[:, 1] < -3] = np.nan
+    return y
+
+
+class Stopped(Exception):
+    """Ends a study early."""
+
+
+def crossed(folder, cache, problem, patients, n_samples, stop=False):
+    """Leave-one-out with walks of a cache; if asked for, stopped after the first part."""
+    run = open_run("own", {"n": n_samples}, results=folder, seed=0, version="1")
+    problems = {"s": problem}
+
+    class Stopping(OpenRun):
+        def write_part(self, *part):
+            super().write_part(*part)
+            raise Stopped
+
+    sizes = {"n_samples": {"s": [n_samples]}, "n_states": {"s": [20]}, "max_runs": 20}
+    try:
+        kept = Stopping(run.folder) if stop else run
+        validation.leave_one_out(kept, problems, patients, **sizes, cache=cache)
+    except Stopped:
+        run.folder.release()
+        return None
+    return run.finish(problems=problems, patients=patient_table(problems, patients)).failures
+
+
+def test_a_stored_run_tells_what_failed_the_same_whatever_the_cache_holds(
+    linear_problem, linear_patients, tmp_path
+):
+    problem = replace(linear_problem, simulate=corners)
+    patients = linear_patients[:3]
+
+    def study(run, cache, n_samples, **more):
+        return crossed(tmp_path / run, tmp_path / cache, problem, patients, n_samples, **more)
+
+    few, many = study("few", "few", 150), study("many", "many", 350)
+    explored = [table[table["stage"] == "exploration"]["n_runs"].sum() for table in (few, many)]
+    assert 0 < explored[0] < explored[1]
+    assert len(few["text"].unique()) == 2
+    pd.testing.assert_frame_equal(study("prefix", "many", 150), few)
+    pd.testing.assert_frame_equal(study("extended", "few", 350), many)
+    # stopped, and gone on with after another study has extended the walks
+    assert study("stopped", "stopped", 150, stop=True) is None
+    study("between", "stopped", 350)
+    pd.testing.assert_frame_equal(study("stopped", "stopped", 150), few)
+
+
+def test_fewer_of_the_same_walks_are_not_counted_beside_more(
+    linear_problem, linear_patients, tmp_path
+):
+    problem = replace(linear_problem, simulate=corners)
+    run = open_run("own", {}, results=tmp_path, seed=0, version="1")
+    _, largest, _ = (
+        recorded_walks(run, "s", problem, linear_patients, n_samples, 0)
+        for n_samples in (100, 300, 200)
+    )
+    stored = run.finish(problems={}, patients=pd.DataFrame({"setup": [], "patient": []}))
+    assert stored.failures["n_runs"].sum() == sum(f.n_runs for f in largest.failures)
+
+
+def test_learners_of_uncertainty_record_their_exploration(
+    linear_problem, linear_patients, tmp_path
+):
+    problem = replace(linear_problem, simulate=corners)
+    methods = Methods(
+        learners={"vito": Learning(vito_learner(20), 100)}, training=linear_patients[1:]
+    )
+    run = Parts()
+    deviation = {"u": 0.1, "w": 0.1}
+    stability(
+        run,
+        {"s": problem},
+        linear_patients[:1],
+        deviation=deviation,
+        methods=methods,
+        n_perturbations=2,
+    )
+    walks = walks_for(problem, linear_patients[1:], 100, child_seed(0, "repeat", 0))
+    found = [table for key, table in run.failures.items() if key.startswith("exploration-")]
+    assert [table["n_runs"].sum() for table in found] == [sum(f.n_runs for f in walks.failures)]
+
+
+@pytest.mark.parametrize("stage", ["exploration", "personalization"])
+def test_a_run_of_which_none_answers_leaves_the_causes(
+    linear_problem, linear_patients, tmp_path, stage
+):
+    problem = replace(linear_problem, simulate=nowhere)
+    run = open_run("own", {}, results=tmp_path, seed=0, version="1")
+
+    def work():
+        if stage == "exploration":
+            recorded_walks(run, "s", problem, linear_patients, 200, 0)
+        methods = ["least-squares-multistart"]
+        validation.reference_runs(run, {"s": problem}, linear_patients, methods=methods, n_starts=1)
+
+    with pytest.raises(ValueError, match="no license") as error:
+        work()
+    run.folder.finish("failed", str(error.value))
+    stored = Run.load(run.path)
+    assert "failures.parquet" in stored.manifest.files
+    assert set(stored.failures["stage"]) == {stage}
+    assert set(stored.failures["text"]) == {"RuntimeError: no license"}
+    assert f"all {stored.failures['n_runs'].sum()} runs" in stored.manifest.reason
+
+
+def failure_rows(n_runs):
+    failure = Failure("P", Kind.TIME_OUT, "3 s", (1.0,), n_runs)
+    return failure_table("personalization", "s", ["a"], [failure])
+
+
+def test_failures_of_an_attempt_that_was_killed_are_not_those_of_the_next(tmp_path):
+    run = open_run("own", {}, results=tmp_path, seed=0, version="1").folder
+    rows = pd.DataFrame({"setup": ["s"], "patient": ["P"]})
+    for key in ("a", "b", "c"):  # as if killed before the part itself was written
+        run.write_part(key, rows, failures=failure_rows(3))
+        run.part(key).unlink()
+    run.write_part("a", rows)
+    run.write_part("b", rows, failures=failure_rows(2))
+    run.tabulate_failures()
+    assert pd.read_parquet(run.path / "failures.parquet")["n_runs"].tolist() == [2]
+    with pytest.raises(ValueError, match="begins with 'exploration-'"):
+        run.write_failures("a", failure_rows(1))
+    run.finish("failed", "no")
+    after = open_run("own", {}, results=tmp_path, seed=0, version="1").folder
+    taken = {path.name for path in (after.path / "parts").iterdir()}
+    assert taken == {"a.parquet", "b.parquet", "b.failures.parquet"}
 
 
 def studied(folder, problem, patients, n_jobs=1):

@@ -32,8 +32,21 @@ from vitolab.claims import RunFailed
 from vitolab.store import list_runs
 
 KILLS = int(os.environ.get("VITOLAB_KILLS", "10"))
-TABLES = ("personalizations.parquet", "traces.parquet", "patients.parquet", "arrays.npz")
+TABLES = (
+    *("personalizations.parquet", "traces.parquet", "failures.parquet"),
+    *("patients.parquet", "arrays.npz"),
+)
 SIZES = {"n_samples": {"2p": [30, 60]}, "n_states": {"2p": [8]}}
+
+
+def failing(x: Any, patient: Any) -> Any:
+    """Answer as `linear` does, but for two corners of the domain."""
+    from analytic import linear
+
+    y = linear(x, patient)
+    y[x[:, 0] > 3.5] = np.nan
+    y[x[:, 1] < -4.0, 1] = np.inf
+    return y
 
 
 def work(results: Path, seed: int = 5, only: bool = False, **sizes: Any) -> None:
@@ -52,7 +65,7 @@ def work(results: Path, seed: int = 5, only: bool = False, **sizes: Any) -> None
         version="1",
         parameters=tuple(Parameter(name, name, "mL", -5.0, 5.0, 0.0, 0.02) for name in "ab"),
         objectives=tuple(Objective(name, name, "mL", 0.5) for name in "uw"),
-        simulate=linear,
+        simulate=failing,
     )
     points = np.array([[-2.0, 1.0], [0.5, 2.0], [1.5, -1.0], [2.5, 0.5]])
     patients = []
@@ -229,8 +242,8 @@ def content(results: Path) -> dict[str, bytes]:
 
 
 def finished(results: Path) -> dict[Path, int]:
-    """When each finished part and walk was written; traces alone are of a part that is not."""
-    parts = [p for p in results.glob("*/*/parts/*.parquet") if ".traces" not in p.suffixes]
+    """When each finished part and walk was written; what stands beside a part may be of none."""
+    parts = [p for p in results.glob("*/*/parts/*.parquet") if len(p.suffixes) == 1]
     found = [*parts, *results.glob("walks/*/*.npz")]
     return {path: path.stat().st_mtime_ns for path in found}
 
