@@ -67,7 +67,7 @@ class OdeFunction:
     Raises
     ------
     ValueError
-        If a number is not above 0.
+        If a number is not above 0, there are fewer than two points, or ``max_cycles`` is not whole.
     """
 
     rhs: RightHandSide
@@ -82,9 +82,14 @@ class OdeFunction:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("tolerance", "max_cycles", "n_points"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} is {getattr(self, name)}, expected above 0")
+        if not self.tolerance > 0:
+            raise ValueError(f"tolerance is {self.tolerance}, expected above 0")
+        for name, least in (("max_cycles", 1), ("n_points", 2)):
+            value = getattr(self, name)
+            if not (value >= least and value == int(value)):
+                raise ValueError(f"{name} is {value}, expected a whole number of at least {least}")
+        if not callable(self.duration) and not 0 < self.duration < np.inf:
+            raise ValueError(f"duration is {self.duration}, expected above 0 and finite")
 
     def __call__(self, x: FloatArray, patient: Patient) -> Mapping[str, float] | Sequence[float]:
         """Solve, and give the features.
@@ -92,7 +97,8 @@ class OdeFunction:
         Raises
         ------
         ArithmeticError
-            If the solver gives up, or the cycles do not settle.
+            If the solver gives up, the cycles do not settle or have no length, or the duration is
+            not above 0.
         """
         return self.features(self.solve(x, patient), x, patient)
 
@@ -111,14 +117,19 @@ class OdeFunction:
         Raises
         ------
         ArithmeticError
-            If the solver gives up, or the cycles do not settle.
+            If the solver gives up, the cycles do not settle or have no length, or the duration is
+            not above 0.
         """
         duration = self.duration(x, patient) if callable(self.duration) else self.duration
+        if not 0 < duration < np.inf:
+            raise ArithmeticError(f"duration is {duration}, expected above 0 and finite")
         state = np.asarray(self.initial(x, patient), dtype=np.float64)
-        for cycle in range(1, self.max_cycles + 1):
+        for cycle in range(1, int(self.max_cycles) + 1):
             found = self._cycle(state, float(duration), x, patient, cycle)
             if not self.periodic:
                 return found
+            if not found.t[-1] > 0:
+                raise ArithmeticError(f"cycle {cycle} ends when it begins, by an event at 0")
             change = np.abs(found.state[:, -1] - state)
             state = found.state[:, -1]
             size = np.abs(found.state).max(axis=1)
@@ -134,7 +145,7 @@ class OdeFunction:
             self.rhs,
             (0.0, duration),
             state,
-            t_eval=np.linspace(0.0, duration, self.n_points),
+            t_eval=np.linspace(0.0, duration, int(self.n_points)),
             args=(x, patient),
             events=self.events or None,
             **self.options,
