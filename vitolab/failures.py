@@ -17,6 +17,10 @@ MOST = 50  # texts of one patient that are told apart; some models put numbers i
 OTHERS = "further causes, not told apart"
 
 
+class CannotRun(Exception):
+    """A model cannot be run at all, whatever the parameters: no failed run, the work ends."""
+
+
 class Kind(enum.StrEnum):
     """What happened instead of an answer."""
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vitolab.failures import Failure, Kind, collected, described, explained, note
+from vitolab.failures import CannotRun, Failure, Kind, collected, described, explained, note
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -324,8 +324,8 @@ class Problem:
         return replace(
             self,
             objectives=tuple(self.objectives[i] for i in kept),
-            simulate=_Part(self.simulate, kept),
-            confirm=None if self.confirm is None else _Part(self.confirm, kept),
+            simulate=_Part(self.simulate, kept, len(known)),
+            confirm=None if self.confirm is None else _Part(self.confirm, kept, len(known)),
         )
 
     def featured(self, patient: Patient) -> FloatArray:
@@ -382,6 +382,11 @@ class Problem:
         -------
         ndarray, shape (n, n_objectives)
             NaN where a run failed.
+
+        Raises
+        ------
+        CannotRun
+            If the model says that it cannot be run at all; see `vitolab.failures`.
         """
         return _answers(self, self.simulate, x, patient)
 
@@ -471,15 +476,27 @@ class _Part:
 
     simulate: Simulate
     kept: tuple[int, ...]
+    n_outputs: int
 
     def __call__(self, x: FloatArray, patient: Patient) -> FloatArray:
         """Run the model, shape (n, n_kept)."""
-        return np.asarray(self.simulate(x, patient), dtype=np.float64)[:, list(self.kept)]
+        y = np.asarray(self.simulate(x, patient), dtype=np.float64)
+        if y.shape != (len(x), self.n_outputs):
+            raise _WrongShapeError(_other_shape(y, len(x), self.n_outputs))
+        return y[:, list(self.kept)]
 
     @property
     def own_processes(self) -> bool:
         """Whether the model runs in processes of its own."""
         return bool(getattr(self.simulate, "own_processes", False))
+
+
+class _WrongShapeError(ValueError):
+    """A model answers in another shape than it should, of which no part can be taken."""
+
+
+def _other_shape(y: FloatArray, n: int, n_outputs: int) -> str:
+    return f"shape {y.shape}, expected ({n}, {n_outputs})"
 
 
 def _answers(problem: Problem, model: Simulate, x: FloatArray, patient: Patient) -> FloatArray:
@@ -491,7 +508,11 @@ def _answers(problem: Problem, model: Simulate, x: FloatArray, patient: Patient)
         try:
             # copies: what a simulator does to its argument, or keeps, stays its own affair
             y = np.array(model(x.copy(), patient), dtype=np.float64)
-            kind, text = Kind.SHAPE, f"shape {y.shape}, expected ({n}, {n_objectives})"
+            kind, text = Kind.SHAPE, _other_shape(y, n, n_objectives)
+        except CannotRun:
+            raise
+        except _WrongShapeError as error:
+            kind, text = Kind.SHAPE, str(error)
         except (Exception, SystemExit) as error:
             kind, text = Kind.RAISED, described(error)
     if y.shape == (n, n_objectives):

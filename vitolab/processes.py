@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import socket
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from typing import ParamSpec, TypeVar
 
 WATCH = 0.5  # s between two looks at the process that a worker works for
@@ -77,12 +81,91 @@ def end_with(process: int, started: str | None) -> None:
     ----------
     process : int
     started : str or None
-        See `process_started`.
+        See `process_started`; None if it was gone before.
     """
 
     def watch() -> None:
-        while process_started(process) == started:
+        while started is not None and process_started(process) == started:
             time.sleep(WATCH)
         os._exit(1)
 
     Thread(target=watch, name="vitolab watch", daemon=True).start()
+
+
+# --- programs that end with this process ---------------------------------------------------
+
+# A process of its own outlives this one for a moment, however it ended: then its input ends.
+_GUARD = """
+import os, sys
+groups = set()
+for line in sys.stdin:
+    (groups.add if line[0] == "+" else groups.discard)(int(line[1:]))
+for group in groups:
+    try:
+        os.killpg(group, 9)
+    except OSError:
+        pass
+"""
+
+
+@contextmanager
+def killed_with_this(group: int) -> Iterator[None]:
+    """Let a group of processes be killed if this process ends meanwhile, by a kill -9 too.
+
+    Parameters
+    ----------
+    group : int
+        Its number, of a process that was started with ``start_new_session``.
+    """
+    guard = _guard(os.getpid())
+    guard.tell(group, lives=True)
+    try:
+        yield
+    finally:
+        guard.tell(group, lives=False)
+
+
+class _Guard:
+    """A process that is told which groups live, and kills them when nobody can tell any more."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._groups: set[int] = set()
+        self._process: subprocess.Popen[bytes] | None = None
+        atexit.register(self._leave)
+
+    def tell(self, group: int, *, lives: bool) -> None:
+        """Tell that a group lives, or does no more."""
+        with self._lock:
+            (self._groups.add if lives else self._groups.discard)(group)
+            try:
+                self._write(f"{'+' if lives else '-'}{group}\n")
+            except BrokenPipeError:  # somebody killed it
+                self._leave()
+                self._write("".join(f"+{known}\n" for known in self._groups))
+
+    def _write(self, text: str) -> None:
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _GUARD],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # out of reach of Ctrl-C
+                bufsize=0,
+            )
+        assert self._process.stdin is not None
+        self._process.stdin.write(text.encode())
+
+    def _leave(self) -> None:
+        process, self._process = self._process, None
+        if process is not None and process.stdin is not None:
+            with suppress(OSError):
+                process.stdin.close()
+            process.wait()
+
+
+@cache
+def _guard(process: int) -> _Guard:
+    """Guard of this process; one that was forked has its own."""
+    return _Guard()

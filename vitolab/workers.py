@@ -14,8 +14,9 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from ipaddress import ip_address
 from pathlib import Path
@@ -77,6 +78,15 @@ def parallel(
             yield from Parallel(n_jobs=n_jobs, prefer=prefer, return_as="generator_unordered")(
                 delayed(watched(_do))(work, shared, item) for item in items
             )
+
+
+def processors() -> int:
+    """Count the processors that this process may use: on a worker of a scheduler its threads."""
+    distributed = sys.modules.get("distributed")
+    if distributed is not None:
+        with suppress(ValueError):  # this is none
+            return int(distributed.get_worker().state.nthreads)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _do(work: Callable[..., Any], shared: Any, item: Item) -> Any:

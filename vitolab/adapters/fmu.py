@@ -7,6 +7,8 @@ fmpy also runs 1.0 and 3.0.
 from __future__ import annotations
 
 import atexit
+import os
+import shutil
 import tempfile
 import threading
 from collections.abc import Collection, Mapping
@@ -18,7 +20,9 @@ from typing import Any
 import numpy as np
 
 from vitolab.adapters.timecourse import TimeCourse, unreadable
+from vitolab.files import digest
 from vitolab.problem import FloatArray
+from vitolab.processes import machine, process_started
 
 _NUMBERS = {"Real", "Float64", "Float32"}
 _ALONE = threading.Lock()  # an FMU may allow one instance in a process
@@ -101,8 +105,7 @@ def _fmpy() -> Any:
 def _loaded(path: Path, stamp: tuple[int, int]) -> _Loaded:
     """Unpack and read an FMU; none of its code runs."""
     fmpy = _fmpy()
-    folder = tempfile.TemporaryDirectory(prefix="vitolab-fmu-")
-    atexit.register(folder.cleanup)
+    folder = _own_folder()
     try:
         fmpy.extract(str(path), unzipdir=folder.name)
         description = fmpy.read_model_description(folder.name)
@@ -116,3 +119,16 @@ def _loaded(path: Path, stamp: tuple[int, int]) -> _Loaded:
             f"{path.name} is for {', '.join(platforms) or 'no platform'}, expected {fmpy.platform}"
         )
     return _Loaded(folder, description)
+
+
+def _own_folder() -> tempfile.TemporaryDirectory[str]:
+    """Make a folder that goes with this process, or, where it is killed, when another makes one."""
+    of_machine = f"vitolab-fmu-{digest(*machine())[:8]}-"
+    for left in Path(tempfile.gettempdir()).glob(f"{of_machine}*"):
+        number, _, rest = left.name.removeprefix(of_machine).partition("-")
+        if number.isdecimal() and process_started(int(number)) != rest.partition("-")[0]:
+            shutil.rmtree(left, ignore_errors=True)  # of others it stays
+    us = os.getpid()
+    folder = tempfile.TemporaryDirectory(prefix=f"{of_machine}{us}-{process_started(us)}-")
+    atexit.register(folder.cleanup)
+    return folder

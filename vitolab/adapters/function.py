@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import multiprocessing
 import os
 import re
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from queue import LifoQueue
-from typing import Any, ClassVar
+from threading import Condition, Lock
+from typing import Any
 
 from loky import ProcessPoolExecutor
 from loky.process_executor import BrokenProcessPool
@@ -22,15 +22,20 @@ from vitolab.adapters.rows import (
     Answer,
     Function,
     NoAnswer,
+    Running,
     answers,
     ask_again,
     check_limits,
     selected,
 )
-from vitolab.failures import Kind, described
+from vitolab.failures import CannotRun, Kind, described
+from vitolab.files import digest
 from vitolab.problem import FloatArray, Patient
 from vitolab.processes import end_with, process_started
+from vitolab.threads import one_thread
+from vitolab.workers import processors
 
+PREPARE = 120.0  # s in which a process must be ready for its first call
 _EXIT_CODES = re.compile(r"exit codes of the workers are \{(.+?)\}")
 
 
@@ -41,6 +46,8 @@ class FunctionModel:
     The function may be defined anywhere, also in a notebook or within another function. It runs
     in worker processes, which are started once and kept; a call that takes longer than the limit
     ends with its process, as does one that brings the process down. Either is a failed run.
+    Where processes may not be started, as in an ordinary worker of Dask, the function is called
+    in the process that is there.
 
     Attributes
     ----------
@@ -53,8 +60,9 @@ class FunctionModel:
     time_limit : float, optional
         Of one call, s of wall clock; without one a call may take forever.
     n_workers : int, optional
-        Processes; by default one per processor. With 0 the function is called in this process,
-        where nothing can end it: for functions that take less than some milliseconds.
+        Processes; by default one per processor of where it runs. With 0 the function is called in
+        this process, where nothing can end it: for functions that take less than some
+        milliseconds.
     retries : int
         Further attempts for a call that fails, for failures that are a matter of luck.
 
@@ -69,14 +77,17 @@ class FunctionModel:
     time_limit: float | None = None
     n_workers: int | None = None
     retries: int = 0
-    #: Where studies would start processes for a model of Python, they leave it to this one.
-    own_processes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        n_workers = check_limits(self.outputs, self.time_limit, self.retries, self.n_workers)
-        object.__setattr__(self, "n_workers", n_workers)
-        if n_workers == 0 and self.time_limit is not None:
+        check_limits(self.outputs, self.time_limit, self.retries, self.n_workers)
+        if self.n_workers == 0 and self.time_limit is not None:
             raise ValueError("time_limit needs worker processes, expected n_workers above 0")
+        object.__setattr__(self, "_workers", _Workers(self.function))
+
+    @property
+    def own_processes(self) -> bool:
+        """Whether studies leave it to the model to start processes."""
+        return self.n_workers != 0
 
     def __call__(self, x: FloatArray, patient: Patient) -> FloatArray:
         """Run the model.
@@ -90,18 +101,34 @@ class FunctionModel:
         -------
         ndarray, shape (n, n_outputs)
             NaN where a run failed; why is told to `vitolab.failures`.
+
+        Raises
+        ------
+        CannotRun
+            If the function cannot be brought to a process or prepared there, or there is a time
+            limit where processes may not be started.
         """
-        n_workers = self.n_workers or 0
-        if n_workers == 0:
+        workers: _Workers = vars(self)["_workers"]
+        no_children = multiprocessing.current_process().daemon
+        if no_children and self.time_limit is not None:
+            raise CannotRun(
+                "a model with a time limit needs processes of its own, which this process may not "
+                "start; start Dask workers with DASK_DISTRIBUTED__WORKER__DAEMON=False in their "
+                "environment, or with --no-nanny"
+            )
+        if no_children or self.n_workers == 0:
+            workers.prepare_here()
             return answers(lambda row: self._here(row, patient), x, len(self.outputs), 1)
+        n_workers = self.n_workers or processors()
+        running = Running()
 
         def ask(row: FloatArray) -> Answer:
-            with self._workers.one() as worker:
+            with workers.one(n_workers) as worker, running.held(worker.end):
                 return ask_again(
                     lambda: worker.ask(row, patient, self.outputs, self.time_limit), self.retries
                 )
 
-        return answers(ask, x, len(self.outputs), n_workers)
+        return answers(ask, x, len(self.outputs), n_workers, running)
 
     def _here(self, row: FloatArray, patient: Patient) -> Answer:
         """Call the function in this process."""
@@ -111,19 +138,17 @@ class FunctionModel:
 
         return ask_again(ask, self.retries)
 
-    @cached_property
-    def _workers(self) -> _Workers:
-        return _Workers(self.function, self.n_workers or 1)
-
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the processes, which do not travel."""
         return {name: value for name, value in vars(self).items() if name != "_workers"}
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take everything over, without processes yet."""
+        vars(self).update(state, _workers=_Workers(state["function"]))
+
     def close(self) -> None:
         """End the worker processes; another call starts them again."""
-        workers = vars(self).pop("_workers", None)
-        if workers is not None:
-            workers.close()
+        vars(self)["_workers"].close()
 
     def __enter__(self) -> FunctionModel:
         """Use the model in a block, at whose end the processes end."""
@@ -149,9 +174,9 @@ class FileFunction:
     path: Path
     name: str
 
-    def __call__(self, x: FloatArray, patient: Patient) -> Any:
-        """Call the function; see `FunctionModel.function`."""
-        return _loaded(self.path, self.name)(x, patient)
+    def __call__(self, *given: Any) -> Any:
+        """Call the function."""
+        return _loaded(self.path, self.name)(*given)
 
     def prepare(self) -> None:
         """Load the file, which may take longer than a call."""
@@ -164,22 +189,38 @@ class FileFunction:
 
 
 _modules: dict[tuple[Path, int], Any] = {}
+_loading = Lock()
 
 
 def _loaded(path: Path, name: str) -> Any:
     """Function of a file; the file is executed once per process and content."""
     key = (path, path.stat().st_mtime_ns)
-    if key not in _modules:
-        spec = importlib.util.spec_from_file_location(f"_vitolab_{path.stem}", path)
-        if spec is None or spec.loader is None:
-            raise ImportError(f"{path}: expected a Python file")
-        folder = str(path.parent)
-        if folder not in sys.path:
-            sys.path.insert(0, folder)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        _modules[key] = module
+    with _loading:
+        if key not in _modules:
+            _modules[key] = _executed(path)
     return getattr(_modules[key], name)
+
+
+def _executed(path: Path) -> Any:
+    """Module of a file, which is found under a name that no other file has."""
+    name = f"_vitolab_{path.stem}_{digest(str(path))[:16]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path}: expected a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # where dataclasses, among others, look for it
+    folder = str(path.parent)
+    sys.path.insert(0, folder)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    finally:
+        sys.path.remove(folder)
+        if folder not in sys.path:  # last, for imports within functions: others look there too
+            sys.path.append(folder)
+    return module
 
 
 def _called(function: Function, x: FloatArray, patient: Patient, outputs: Sequence[str]) -> Answer:
@@ -193,20 +234,34 @@ def _called(function: Function, x: FloatArray, patient: Patient, outputs: Sequen
 class _Workers:
     """Worker processes that wait to be asked."""
 
-    def __init__(self, function: Function, n: int) -> None:
-        self._all = [_Worker(function) for _ in range(n)]
-        self._idle: LifoQueue[_Worker] = LifoQueue()
-        for worker in reversed(self._all):
-            self._idle.put(worker)
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self._all: list[_Worker] = []
+        self._idle: list[_Worker] = []
+        self._change = Condition()
+        self._is_prepared_here = False
 
     @contextmanager
-    def one(self) -> Iterator[_Worker]:
-        """Lend one."""
-        worker = self._idle.get()
+    def one(self, n: int) -> Iterator[_Worker]:
+        """Lend one of at most n."""
+        with self._change:
+            self._change.wait_for(lambda: self._idle or len(self._all) < n)
+            if not self._idle:
+                self._all.append(_Worker(self._function))
+                self._idle.append(self._all[-1])
+            worker = self._idle.pop()
         try:
             yield worker
         finally:
-            self._idle.put(worker)
+            with self._change:
+                self._idle.append(worker)
+                self._change.notify()
+
+    def prepare_here(self) -> None:
+        """Prepare the function in this process, the first time."""
+        if not self._is_prepared_here and (why := _prepared(self._function)):
+            raise CannotRun(why)
+        self._is_prepared_here = True
 
     def close(self) -> None:
         """End them."""
@@ -229,34 +284,65 @@ class _Worker:
         try:
             executor = self._ready()
             future = executor.submit(_answer, x, known, tuple(outputs))
-            y, cause = future.result(time_limit)
+            found = future.result(time_limit)
         except TimeoutError:
             self.end()
             return NoAnswer(Kind.TIME_OUT, f"no answer within {time_limit:g} s")
         except BrokenProcessPool as error:
             self.end()
-            codes = _EXIT_CODES.search(str(error))
-            return NoAnswer(Kind.CRASHED, codes.group(1) if codes else "the process ended")
+            return NoAnswer(Kind.CRASHED, _how_it_ended(error))
+        except CannotRun:
+            self.end()
+            raise
+        except Exception as error:  # what the function raises is an answer
+            self.end()
+            raise CannotRun(
+                f"patient {patient.name!r} cannot go to another process: "
+                f"{described(error.__cause__ or error)}"
+            ) from None
         except BaseException:  # stopped by the user: nothing may go on behind the back
             self.end()
             raise
-        return y if cause is None else NoAnswer(Kind(cause[0]), cause[1])
+        y: FloatArray | None
+        y, cause = found
+        if cause is not None:
+            return NoAnswer(Kind(cause[0]), cause[1], y=y)
+        assert y is not None
+        return y
 
     def _ready(self) -> ProcessPoolExecutor:
         """Start the process, unless it waits already."""
-        if self._executor is None:
-            started = ProcessPoolExecutor(
-                max_workers=1, initializer=_prepare, initargs=(self._function, os.getpid())
+        if self._executor is not None:
+            return self._executor
+        us = os.getpid()
+        try:
+            started = self._executor = ProcessPoolExecutor(
+                max_workers=1,
+                initializer=_prepare,
+                initargs=(self._function, us, process_started(us)),
             )
-            self._executor = started
-            started.submit(os.getpid).result()
-        return self._executor
+            why = started.submit(_unprepared).result(PREPARE)
+        except TimeoutError:
+            why = f"the model is not ready to be called within {PREPARE:g} s"
+        except BrokenProcessPool as error:
+            why = f"its process ended before the model could be called: {_how_it_ended(error)}"
+        except Exception as error:  # of the system, or of many kinds for what cannot be pickled
+            why = f"the model cannot go to a process of its own: {described(error)}"
+        if why:
+            raise CannotRun(why)
+        return started
 
     def end(self) -> None:
         """End the process, whatever it does."""
-        if self._executor is not None:
-            self._executor.shutdown(wait=True, kill_workers=True)
-            self._executor = None
+        executor, self._executor = self._executor, None
+        if executor is not None:
+            executor.shutdown(wait=True, kill_workers=True)
+
+
+def _how_it_ended(error: BrokenProcessPool) -> str:
+    """Exit code of a process, as loky tells it."""
+    codes = _EXIT_CODES.search(str(error))
+    return codes.group(1) if codes else "the process ended"
 
 
 @dataclass
@@ -264,18 +350,32 @@ class _Here:
     """What a worker process keeps between calls."""
 
     function: Function | None = field(default=None)
+    unprepared: str | None = None
 
 
 _here = _Here()
 
 
-def _prepare(function: Function, parent: int) -> None:
+def _prepare(function: Function, parent: int, started: str | None) -> None:
     """Prepare a worker process: it leaves Ctrl-C to its parent, and ends when the parent ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    end_with(parent, process_started(parent))
+    end_with(parent, started)
     _here.function = function
-    with suppress(Exception):  # it will say so itself when it is called
+    _here.unprepared = _prepared(function)
+
+
+def _prepared(function: Any) -> str | None:
+    """Let a function do what it does once per process; why it cannot."""
+    try:
         getattr(function, "prepare", bool)()
+    except (Exception, SystemExit) as error:
+        return f"the model cannot be prepared: {described(error)}"
+    return None
+
+
+def _unprepared() -> str | None:
+    """Why the function of this worker process cannot be called; None if it can."""
+    return _here.unprepared
 
 
 def _answer(
@@ -285,7 +385,8 @@ def _answer(
 ) -> tuple[FloatArray | None, tuple[str, str] | None]:
     """Call the function in a worker process."""
     assert _here.function is not None
-    found = _called(_here.function, x, Patient(*known), outputs)
+    with one_thread():
+        found = _called(_here.function, x, Patient(*known), outputs)
     if isinstance(found, NoAnswer):
-        return None, (str(found.kind), found.text)
+        return found.y, (str(found.kind), found.text)
     return found, None

@@ -18,15 +18,26 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from vitolab.adapters.rows import Answer, NoAnswer, answers, ask_again, check_limits, selected
-from vitolab.failures import Kind, described, first_line
+from vitolab.adapters.rows import (
+    Answer,
+    NoAnswer,
+    Running,
+    answers,
+    ask_again,
+    check_limits,
+    selected,
+)
+from vitolab.failures import CannotRun, Kind, described, first_line
 from vitolab.problem import FloatArray, Patient
+from vitolab.processes import killed_with_this
+from vitolab.workers import processors
 
 #: Writes the input: ``write(folder, parameters by name, patient)``.
 Write = Callable[[Path, Mapping[str, float], Patient], None]
 #: Reads the outputs by name from the folder.
 Read = Callable[[Path], Mapping[str, float]]
 
+_PLACES = ("input", "output", "folder")  # in the command, beside the parameters
 _KEPT = 20  # folders of failed calls; more would fill a disk
 _MARK = "failed.txt"  # in a folder that is kept
 _TAIL = 4096  # bytes at the end of what a program said that are looked at
@@ -37,7 +48,8 @@ class ProgramModel:
     """A batched model from a program that is started once per forward run.
 
     Each call has a folder of its own: the working directory of the program. It is removed when
-    the call was answered. There is no shell in between.
+    the call was answered. There is no shell in between. The program ends with this process, also
+    where that is killed, which leaves the folder, without ``failed.txt``.
 
     Attributes
     ----------
@@ -69,7 +81,8 @@ class ProgramModel:
     Raises
     ------
     ValueError
-        If the command is empty, its program is not found, or a limit is not above 0.
+        If the command is empty, its program is not found, a limit is not above 0, or a parameter
+        has the name of a file.
     """
 
     command: tuple[str, ...]
@@ -87,8 +100,7 @@ class ProgramModel:
     own_processes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        workers = check_limits(self.outputs, self.time_limit, self.retries, self.n_workers)
-        object.__setattr__(self, "n_workers", max(workers, 1))
+        check_limits(self.outputs, self.time_limit, self.retries, self.n_workers)
         if not self.command or not all(isinstance(part, str) for part in self.command):
             raise ValueError(f"command is {self.command!r}, expected a program and its arguments")
         if shutil.which(self.command[0]) is None:
@@ -98,6 +110,12 @@ class ProgramModel:
                 raise ValueError(f"memory_limit is {self.memory_limit:g} MB, expected above 0")
             if sys.platform != "linux":
                 raise ValueError("memory_limit is given, which only Linux holds a program to")
+        for name in self.parameters:
+            if name in _PLACES:
+                raise ValueError(
+                    f"parameter {name!r}: the command names a file or folder so, expected another "
+                    "name"
+                )
         for name in (self.input, self.output):
             if not name or Path(name).name != name:
                 raise ValueError(f"file {name!r}: expected a name without a folder")
@@ -114,23 +132,42 @@ class ProgramModel:
         -------
         ndarray, shape (n, n_outputs)
             NaN where a run failed; why is told to `vitolab.failures`.
+
+        Raises
+        ------
+        CannotRun
+            If the program cannot be started, its files cannot be written, or a function that
+            writes or reads them cannot be prepared.
         """
-        ask = partial(self._ask, patient=patient)
+        for function in (self.write, self.read):
+            try:
+                getattr(function, "prepare", bool)()
+            except (Exception, SystemExit) as error:
+                raise CannotRun(f"the model cannot be prepared: {described(error)}") from None
+        running = Running()
+
+        def ask(row: FloatArray) -> Answer:
+            try:
+                return self._ask(row, patient, running)
+            except OSError as error:
+                raise CannotRun(f"{self.command[0]} cannot be run: {described(error)}") from None
+
         return answers(
             lambda row: ask_again(partial(ask, row), self.retries),
             x,
             len(self.outputs),
-            self.n_workers or 1,
+            processors() if self.n_workers is None else self.n_workers,
+            running,
         )
 
-    def _ask(self, x: FloatArray, patient: Patient) -> Answer:
-        """Run the program once."""
+    def _ask(self, x: FloatArray, patient: Patient, running: Running) -> Answer:
+        """Run the program once; errors of the system are passed on."""
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix="run-", dir=self.folder))
         keep = False
         try:
-            answer = self._within(folder, x, patient)
+            answer = self._within(folder, x, patient, running)
             if isinstance(answer, NoAnswer) and self.folder is not None:
                 keep = len(list(self.folder.glob(f"run-*/{_MARK}"))) < _KEPT
                 text = f"{answer.kind}: {answer.text}\n"
@@ -140,14 +177,16 @@ class ProgramModel:
             if not keep:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _within(self, folder: Path, x: FloatArray, patient: Patient) -> Answer:
+    def _within(self, folder: Path, x: FloatArray, patient: Patient, running: Running) -> Answer:
         """Run the program in a folder."""
         values = dict(zip(self.parameters, x.tolist(), strict=True))
         try:
             (self.write or partial(_write, name=self.input))(folder, values, patient)
         except Exception as error:
+            if self.write is None and isinstance(error, OSError):
+                raise
             return NoAnswer(Kind.RAISED, f"writing the input: {described(error)}")
-        ended = self._start(folder, values)
+        ended = self._start(folder, values, running)
         if ended is not None:
             return ended
         try:
@@ -159,37 +198,34 @@ class ProgramModel:
             return NoAnswer(Kind.RAISED, f"reading the output: {described(error)}")
         return selected(found, self.outputs)
 
-    def _start(self, folder: Path, values: Mapping[str, float]) -> NoAnswer | None:
+    def _start(
+        self, folder: Path, values: Mapping[str, float], running: Running
+    ) -> NoAnswer | None:
         """Run the program to its end; None if it ended well."""
-        known = {
-            "input": str(folder / self.input),
-            "output": str(folder / self.output),
-            "folder": str(folder),
-            **{name: repr(value) for name, value in values.items()},
-        }
+        places = (folder / self.input, folder / self.output, folder)
+        known = dict(zip(_PLACES, map(str, places), strict=True))
+        known |= {name: repr(value) for name, value in values.items()}
         command = [_filled(part, known) for part in self.command]
         with (folder / "stdout.txt").open("wb") as out, (folder / "stderr.txt").open("wb") as err:
+            process = subprocess.Popen(
+                command,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,  # so that what it starts can be ended with it
+            )
             try:
-                process = subprocess.Popen(
-                    command,
-                    cwd=folder,
-                    stdin=subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=err,
-                    start_new_session=True,  # so that what it starts can be ended with it
-                )
-            except OSError as error:
-                return NoAnswer(Kind.CRASHED, f"cannot be started: {error.strerror}")
-            try:
-                _limit(process, self.memory_limit)
-                code = process.wait(self.time_limit)
+                with killed_with_this(process.pid), running.held(partial(_kill_group, process.pid)):
+                    _limit(process, self.memory_limit)
+                    code = process.wait(self.time_limit)
             except subprocess.TimeoutExpired:
                 return NoAnswer(Kind.TIME_OUT, f"no answer within {self.time_limit:g} s")
             finally:
                 _kill(process)
         if code == 0:
             return None
-        how = f"exit status {code}" if code > 0 else f"ended by {signal.Signals(-code).name}"
+        how = f"exit status {code}" if code > 0 else f"ended by {_signal(-code)}"
         said = _last_line(folder / "stderr.txt") or _last_line(folder / "stdout.txt")
         return NoAnswer(Kind.CRASHED, f"{how}: {said}" if said else how)
 
@@ -244,9 +280,21 @@ def _limit(process: subprocess.Popen[bytes], megabytes: float | None) -> None:
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """End a process and all that it started."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+    _kill_group(process.pid)
     process.wait()
+
+
+def _kill_group(group: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def _signal(number: int) -> str:
+    """Name of a signal, where it has one."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # one for real time
+        return f"signal {number}"
 
 
 def _last_line(path: Path) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from threading import Lock
 
 import numpy as np
 
@@ -23,18 +24,55 @@ class NoAnswer:
     text : str
     n_retries : int
         Further attempts that were made.
+    y : ndarray, shape (n_outputs,), optional
+        Outputs, where only some of them are not finite.
     """
 
     kind: Kind
     text: str
     n_retries: int = 0
+    y: FloatArray | None = None
 
 
 Answer = FloatArray | NoAnswer
 
 
+class Running:
+    """What runs elsewhere for one call of a model, to be ended where the call is left early."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._ends: list[Callable[[], None]] = []
+        self._is_over = False
+
+    @contextmanager
+    def held(self, end: Callable[[], None]) -> Iterator[None]:
+        """Know meanwhile how to end something; refused when all is over."""
+        with self._lock:
+            if self._is_over:
+                raise CancelledError
+            self._ends.append(end)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._ends.remove(end)
+
+    def end(self) -> None:
+        """End everything."""
+        with self._lock:
+            self._is_over = True
+            ends = list(self._ends)
+        for end in ends:
+            end()
+
+
 def answers(
-    ask: Callable[[FloatArray], Answer], x: FloatArray, n_outputs: int, n_workers: int
+    ask: Callable[[FloatArray], Answer],
+    x: FloatArray,
+    n_outputs: int,
+    n_workers: int,
+    running: Running | None = None,
 ) -> FloatArray:
     """Ask for each row, some at the same time, and explain those without an answer.
 
@@ -44,6 +82,8 @@ def answers(
         Takes one parameter vector, shape (n_parameters,).
     x : ndarray, shape (n, n_parameters)
     n_outputs, n_workers : int
+    running : Running, optional
+        What is ended where one raises an exception, or the user stops all.
 
     Returns
     -------
@@ -53,12 +93,20 @@ def answers(
     at_once = min(n_workers, len(x))
     if at_once > 1:
         with ThreadPoolExecutor(at_once) as threads:
-            found = list(threads.map(ask, x))
+            try:
+                found = list(threads.map(ask, x))
+            except BaseException:  # else the threads would be waited for
+                threads.shutdown(wait=False, cancel_futures=True)
+                if running is not None:
+                    running.end()
+                raise
     else:
         found = [ask(row) for row in x]
     for row, answer in enumerate(found):
         if isinstance(answer, NoAnswer):
             explain(row, answer.kind, answer.text, answer.n_retries)
+            if answer.y is not None:
+                y[row] = answer.y
         else:
             y[row] = answer
     return y
@@ -70,7 +118,7 @@ def ask_again(ask: Callable[[], Answer], retries: int) -> Answer:
         answer = ask()
         if not isinstance(answer, NoAnswer):
             return answer
-        last = NoAnswer(answer.kind, answer.text, n_retries)
+        last = replace(answer, n_retries=n_retries)
     return last
 
 
@@ -85,8 +133,8 @@ def selected(found: object, outputs: Sequence[str]) -> Answer:
     Returns
     -------
     ndarray, shape (n_outputs,), or NoAnswer
-        `Kind.SHAPE` where an output is missing or there are more or fewer; `Kind.NOT_FINITE` where
-        one is None, NaN or infinite.
+        `Kind.SHAPE` where an output is missing or no number, or there are more or fewer;
+        `Kind.NOT_FINITE` where one is None, NaN or infinite, beside all outputs.
     """
     if isinstance(found, Mapping):
         missing = [name for name in outputs if name not in found]
@@ -95,19 +143,22 @@ def selected(found: object, outputs: Sequence[str]) -> Answer:
             return NoAnswer(Kind.SHAPE, f"output {missing[0]!r} is missing, found {there}")
         found = [found[name] for name in outputs]
     try:
+        for value in np.asarray(found, dtype=object).ravel().tolist():
+            if isinstance(value, (bool, np.bool_, str, bytes)):
+                return NoAnswer(Kind.SHAPE, f"{value!r}, expected a number")
         y = np.array(found, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return NoAnswer(Kind.SHAPE, f"{type(found).__name__}, expected {len(outputs)} numbers")
     if y.shape != (len(outputs),):
         return NoAnswer(Kind.SHAPE, f"shape {y.shape}, expected ({len(outputs)},)")
     bad = [name for name, is_finite in zip(outputs, np.isfinite(y), strict=True) if not is_finite]
-    return NoAnswer(Kind.NOT_FINITE, ", ".join(bad)) if bad else y
+    return NoAnswer(Kind.NOT_FINITE, ", ".join(bad), y=y) if bad else y
 
 
 def check_limits(
     outputs: Sequence[str], time_limit: float | None, retries: int, n_workers: int | None
-) -> int:
-    """Refuse settings that make no sense; number of workers, by default one per processor.
+) -> None:
+    """Refuse settings that make no sense.
 
     Raises
     ------
@@ -121,9 +172,6 @@ def check_limits(
         raise ValueError(f"retries is {retries}, expected at least 0")
     if n_workers is not None and n_workers < 0:
         raise ValueError(f"n_workers is {n_workers}, expected at least 0")
-    if n_workers is not None:
-        return n_workers
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 #: A function of one parameter vector: numbers by name of output, or in their order.
