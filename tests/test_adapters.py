@@ -1,7 +1,12 @@
 """Simulators of one parameter vector: what goes wrong ends, is told apart, and leaves nothing."""
 
 import json
+import pickle
+import signal
+import subprocess
 import sys
+import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -12,8 +17,10 @@ import simulators
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vitolab.adapters import FileFunction, FunctionModel, OdeFunction, ProgramModel
-from vitolab.failures import Kind, collected, explained
+from vitolab import processes
+from vitolab.adapters import FileFunction, FunctionModel, OdeFunction, ProgramModel, fmu
+from vitolab.adapters import function as function_module
+from vitolab.failures import CannotRun, Kind, collected, explained
 from vitolab.problem import Objective, Parameter, Patient, Problem
 
 PATIENT = Patient("P", {"u": 1.0}, {"heart_rate": 60.0})
@@ -172,6 +179,273 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path):
     assert not alive
 
 
+def problem_of(model, names=OUTPUTS):
+    """Problem of two parameters whose objectives are the outputs of a model."""
+    return Problem(
+        "p",
+        "1",
+        (Parameter("a", "a", "", -9, 9, 0.5, 0.1), Parameter("b", "b", "", -9, 9, 0.5, 0.1)),
+        tuple(Objective(name, name, "", 1.0) for name in names),
+        model,
+    )
+
+
+# What cannot be run at all is no failed run.
+
+
+class Unready:
+    """Function that cannot be prepared."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __call__(self, x, patient):
+        return [1.0, 2.0]
+
+    def prepare(self):
+        raise self.error
+
+
+def unreadable(text):
+    raise ImportError(text)
+
+
+class Untravelled:
+    """Function that cannot be read where it arrives."""
+
+    def __call__(self, x, patient):
+        return [1.0, 2.0]
+
+    def __reduce__(self):
+        return unreadable, ("not installed here",)
+
+
+LOCK = threading.Lock()
+
+
+def holding_a_lock():
+    lock = threading.Lock()
+    return lambda x, patient: [float(lock.locked()), 0.0]
+
+
+@pytest.mark.parametrize(
+    ("function", "n_workers", "says"),
+    [
+        (Unready(ImportError("no module of that name")), 1, "ImportError: no module of that name"),
+        (Unready(ImportError("no module of that name")), 0, "ImportError: no module of that name"),
+        (Unready(SystemExit(2)), 2, "the model cannot be prepared: SystemExit: 2"),
+        (holding_a_lock(), 2, "cannot go to a process of its own"),
+        (Untravelled(), 1, "its process ended before the model could be called"),
+    ],
+)
+def test_a_model_that_cannot_be_run_at_all_ends_the_work(function, n_workers, says):
+    model = FunctionModel(function, OUTPUTS, n_workers=n_workers)
+    for problem in (problem_of(model), problem_of(model).observing(["u"])):
+        with collected() as record, pytest.raises(CannotRun, match=says) as caught:
+            problem.run(np.zeros((3, 2)), PATIENT)
+        assert record.failures == ()
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    model.close()
+
+
+def test_a_patient_that_cannot_travel_is_no_failed_run():
+    with FunctionModel(simulators.decent, OUTPUTS, n_workers=1) as model:
+        patient = Patient("Q", {}, {"lock": LOCK})
+        with pytest.raises(CannotRun, match="patient 'Q' cannot go to another process"):
+            model(np.zeros((2, 2)), patient)
+        assert np.isfinite(model(np.zeros((2, 2)), PATIENT)).all()
+
+
+def test_an_import_that_hangs_has_a_limit(tmp_path, monkeypatch):
+    (tmp_path / "hang.py").write_text("import time\ntime.sleep(100)\n")
+    monkeypatch.setattr(function_module, "PREPARE", 1.0)
+    began = time.monotonic()
+    with (
+        FunctionModel(FileFunction(tmp_path / "hang.py", "f"), OUTPUTS, n_workers=1) as model,
+        pytest.raises(CannotRun, match="not ready to be called within 1 s"),
+    ):
+        model(np.zeros((1, 2)), PATIENT)
+    assert time.monotonic() - began < 20
+
+
+def test_files_of_one_name_do_not_meet_and_hold_dataclasses(tmp_path):
+    path = list(sys.path)
+    models = []
+    for i in (1.0, 2.0):
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        (folder / "model.py").write_text(
+            "from __future__ import annotations\n"
+            "from dataclasses import dataclass, field, fields\n"
+            "from typing import ClassVar\n"
+            "@dataclass\n"
+            "class Heart:\n"
+            f"    k: float = {i}\n"
+            "    n: ClassVar[int] = 1\n"
+            "def simulate(x, patient):\n"
+            "    return [Heart().k, float(len(fields(Heart)))]\n"
+        )
+        models.append(FileFunction(folder / "model.py", "simulate"))
+    for model, k in zip(models, (1.0, 2.0), strict=True):
+        with FunctionModel(model, OUTPUTS, n_workers=1) as made:
+            assert np.array_equal(made(np.zeros((1, 2)), PATIENT), [[k, 1.0]])
+        assert model(np.zeros(2), PATIENT) == [k, 1.0]  # in this process, both
+    # what was there is found as before
+    assert [p for p in sys.path if p in path] == path
+    assert sys.path[: len(path)] == path
+    del sys.path[len(path) :]
+    (tmp_path / "broken.py").write_text("1 / 0\n")
+    with pytest.raises(ZeroDivisionError):
+        FileFunction(tmp_path / "broken.py", "f").prepare()
+    assert not [name for name in sys.modules if "broken" in name]
+
+
+def test_each_process_uses_one_thread_of_linear_algebra():
+    def threads(x, patient):
+        import scipy.linalg  # noqa: F401
+        from threadpoolctl import threadpool_info
+
+        numbers = [library["num_threads"] for library in threadpool_info()]
+        return [float(max(numbers)), float(len(numbers))]
+
+    with FunctionModel(threads, OUTPUTS, n_workers=1) as model:
+        model(np.zeros((1, 2)), PATIENT)  # a library that is loaded by then is held too
+        most, n = model(np.zeros((1, 2)), PATIENT)[0]
+    assert n > 0
+    assert most == 1
+
+
+def test_a_process_ends_at_once_whose_parent_is_gone_already():
+    code = "import time; from vitolab.processes import end_with; end_with(1, None); time.sleep(60)"
+    began = time.monotonic()
+    ended = subprocess.run([sys.executable, "-c", code], check=False, timeout=50)
+    assert ended.returncode == 1
+    assert time.monotonic() - began < 30
+
+
+def test_a_model_without_processes_says_so_and_its_copies_have_their_own():
+    assert not FunctionModel(simulators.decent, OUTPUTS, n_workers=0).own_processes
+    with FunctionModel(simulators.decent, OUTPUTS, n_workers=1) as model:
+        assert model.own_processes
+        model(np.zeros((1, 2)), PATIENT)
+        with pickle.loads(pickle.dumps(model)) as copy:
+            assert copy == model
+            assert np.array_equal(copy(np.ones((1, 2)), PATIENT), [[2.0, 0.0]])
+
+
+def test_an_output_that_is_not_measured_may_be_missing():
+    """The same part of an adapter's answer is taken as of a batched model."""
+
+    def half(x, patient):
+        return [x[0], np.nan]
+
+    def batched(x, patient):
+        return np.stack([x[:, 0], np.full(len(x), np.nan)], axis=1)
+
+    x = np.array([[1.0, 0.0], [2.0, 0.0]])
+    for n_workers in (0, 1):
+        with FunctionModel(half, OUTPUTS, n_workers=n_workers) as model:
+            for simulate in (model, batched):
+                problem = problem_of(simulate)
+                with collected() as record:
+                    assert np.array_equal(problem.observing(["u"]).run(x, PATIENT), x[:, :1])
+                    assert record.failures == ()
+                    assert np.isnan(problem.run(x, PATIENT)[:, 1]).all()
+                assert [(f.kind, f.text) for f in record.failures] == [(Kind.NOT_FINITE, "w")]
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_a_part_of_a_wrong_shape_is_a_wrong_shape(n_outputs):
+    problem = problem_of(lambda x, patient: np.ones((len(x), n_outputs))).observing(["w"])
+    with collected() as record:
+        assert np.isnan(problem.run(np.zeros((2, 2)), PATIENT)).all()
+    assert [(f.kind, f.text) for f in record.failures] == [
+        (Kind.SHAPE, f"shape (1, {n_outputs}), expected (1, 2)")
+    ]
+
+
+@pytest.mark.parametrize("value", [True, "1.5", np.bool_(0), 10**400])
+def test_what_is_no_number_is_not_taken_for_one(value):
+    model = FunctionModel(lambda x, patient: {"u": value, "w": 1}, OUTPUTS, n_workers=0)
+    _, reasons = causes(model, [[0.0, 0.0]])
+    assert reasons[0][0] is Kind.SHAPE
+
+
+def test_folders_of_processes_that_were_killed_are_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    code = (
+        f"import os, tempfile; tempfile.tempdir = {str(tmp_path)!r}; "
+        "from vitolab.adapters import fmu; fmu._own_folder(); os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=False)
+    (left,) = tmp_path.iterdir()
+    (tmp_path / f"{left.name.rpartition('-')[0][:20]}-of-others").mkdir()
+    mine, again = fmu._own_folder(), fmu._own_folder()
+    assert not left.exists()
+    assert Path(mine.name).is_dir()
+    assert len(list(tmp_path.iterdir())) == 3
+    mine.cleanup()
+    again.cleanup()
+
+
+# Who is stopped stops what it started.
+
+STOPPED = """
+import pathlib, sys, numpy as np
+from vitolab.adapters import FunctionModel, ProgramModel
+from vitolab.problem import Patient
+note = {note!r}
+
+def hang(x, patient):
+    import pathlib, os, time
+    pathlib.Path(note + str(x[0])).write_text(str(os.getpid()))
+    time.sleep(100)
+
+shell = 'echo $$ > ' + note + '$1; sleep 100 & wait'
+if __name__ == "__main__":
+    if {program}:
+        model = ProgramModel(("sh", "-c", shell, "sh", "{{a}}"), ("a",), ("u",), n_workers=2)
+    else:
+        model = FunctionModel(hang, ("u",), n_workers=2)
+    model(np.array([[1.0], [2.0], [3.0], [4.0]]), Patient("P", {{}}))
+"""
+
+
+@pytest.mark.parametrize("program", [True, False])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_nothing_goes_on_when_this_process_is_stopped(tmp_path, program, how):
+    note = tmp_path / "pid"
+    script = tmp_path / "script.py"
+    script.write_text(STOPPED.format(note=str(note), program=program))
+    parent = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.PIPE)
+    expected = [tmp_path / "pid1.0", tmp_path / "pid2.0"]
+    deadline = time.monotonic() + 40
+    while not all(path.exists() and path.read_text().strip() for path in expected):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    first = [psutil.Process(int(path.read_text())) for path in expected]
+    started = {process for one in first for process in (one, *one.children(recursive=True))}
+    assert len(started) == (4 if program else 2)
+    parent.send_signal(how)
+    _, said = parent.communicate(timeout=20)
+    _, alive = psutil.wait_procs(started, timeout=10)
+    assert not [p for p in alive if p.status() != psutil.STATUS_ZOMBIE]
+    assert len(list(tmp_path.glob("pid*"))) == 2  # those that waited were not begun
+    if how is signal.SIGINT:
+        assert said.decode().strip().endswith("KeyboardInterrupt")
+
+
+def test_a_guard_that_is_killed_is_replaced():
+    sleepers = [subprocess.Popen(["sleep", "100"], start_new_session=True) for _ in range(2)]
+    guard = processes._Guard()
+    guard.tell(sleepers[0].pid, lives=True)
+    guard._process.kill()
+    guard._process.wait()
+    guard.tell(sleepers[1].pid, lives=True)
+    guard._leave()
+    assert [sleeper.wait(10) for sleeper in sleepers] == [-signal.SIGKILL] * 2
+
+
 # A program of one's own: here Python, which is there on every machine.
 
 PROGRAM = """
@@ -277,12 +551,54 @@ def test_csv_goes_in_and_own_functions_read_and_write(tmp_path):
         ({"command": ("no-such-program-anywhere",)}, "there is no program 'no-such"),
         ({"memory_limit": 0.0}, "memory_limit is 0 MB"),
         ({"output": "../out.json"}, "expected a name without a folder"),
+        ({"parameters": ("a", "folder")}, "parameter 'folder': the command names"),
     ],
 )
 def test_programs_that_cannot_be_run_are_refused(settings, says):
     known = {"command": ("true",), "parameters": ("a",), "outputs": ("u",)}
     with pytest.raises(ValueError, match=says):
         ProgramModel(**{**known, **settings})
+
+
+def test_what_the_system_refuses_is_no_failed_run(tmp_path):
+    (tmp_path / "file").write_text("")
+    script = tmp_path / "gone.sh"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    known = {"parameters": ("a", "b"), "outputs": OUTPUTS, "n_workers": 2}
+    no_folder = ProgramModel(("true",), folder=tmp_path / "file" / "runs", **known)
+    no_program = ProgramModel((str(script),), **known)
+    script.unlink()
+    (tmp_path / "broken.py").write_text("import no_such_module\n")
+    broken = ProgramModel(("true",), read=FileFunction(tmp_path / "broken.py", "read"), **known)
+    for model, says in (
+        (no_folder, "true cannot be run: NotADirectoryError"),
+        (no_program, "gone.sh cannot be run: FileNotFoundError"),
+        (broken, "the model cannot be prepared: ModuleNotFoundError"),
+    ):
+        with collected() as record, pytest.raises(CannotRun, match=says):
+            problem_of(model).run(np.zeros((3, 2)), PATIENT)
+        assert record.failures == ()
+
+
+def test_functions_of_a_file_write_and_read(tmp_path):
+    (tmp_path / "io.py").write_text(
+        "def write(folder, values, patient):\n"
+        "    (folder / 'in').write_text(f\"{values['a']} {patient.data['heart_rate']}\")\n"
+        "def read(folder):\n"
+        "    return [float(v) for v in (folder / 'in').read_text().split()]\n"
+    )
+    own = [FileFunction(tmp_path / "io.py", name) for name in ("write", "read")]
+    model = ProgramModel(("true",), ("a",), OUTPUTS, write=own[0], read=own[1])
+    assert np.array_equal(model(np.array([[2.0], [3.0]]), PATIENT), [[2.0, 60.0], [3.0, 60.0]])
+    sys.path.remove(str(tmp_path))
+
+
+def test_a_signal_without_a_name_is_told_by_its_number():
+    number = signal.SIGRTMIN + 1
+    model = ProgramModel(("sh", "-c", f"kill -{int(number)} $$"), ("a",), ("u",))
+    _, reasons = causes(model, [[0.0]])
+    assert reasons[0] == (Kind.CRASHED, f"ended by signal {int(number)}", 0)
 
 
 # Differential equations with known solutions.
@@ -375,3 +691,44 @@ def test_a_solver_that_gives_up_is_a_failed_run():
         assert np.isnan(problem.run(np.array([[0.5]]), PATIENT)).all()
     assert record.failures[0].kind is Kind.RAISED
     assert record.failures[0].text.startswith("ArithmeticError: the solver gave up")
+
+
+def cycle(**more):
+    known = {
+        "rhs": lambda t, s, x, patient: -s,
+        "initial": lambda x, patient: [1.0],
+        "features": lambda solution, x, patient: [solution.state[0, -1]],
+        "duration": 1.0,
+        "periodic": True,
+    }
+    return OdeFunction(**{**known, **more})
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"n_points": 1}, "n_points is 1, expected a whole number of at least 2"),
+        ({"n_points": 2.5}, "n_points is 2.5"),
+        ({"max_cycles": 0}, "max_cycles is 0, expected a whole number of at least 1"),
+        ({"max_cycles": 1.5}, "max_cycles is 1.5"),
+        ({"max_cycles": np.nan}, "max_cycles is nan"),
+        ({"max_cycles": np.inf}, "max_cycles is inf"),
+        ({"duration": -1.0}, "duration is -1.0, expected above 0"),
+        ({"duration": np.inf}, "duration is inf"),
+    ],
+)
+def test_equations_without_sense_are_refused(settings, says):
+    with pytest.raises(ValueError, match=says):
+        cycle(**settings)
+
+
+def test_a_cycle_of_no_length_is_not_settled():
+    def at_once(t, s, x, patient):
+        return t
+
+    at_once.terminal = True
+    with pytest.raises(ArithmeticError, match="cycle 1 ends when it begins"):
+        cycle(events=(at_once,))(np.zeros(1), PATIENT)
+    for duration in (-1.0, 0.0, np.nan):
+        with pytest.raises(ArithmeticError, match=r"duration is .*, expected above 0"):
+            cycle(duration=lambda x, patient, d=duration: d)(np.zeros(1), PATIENT)

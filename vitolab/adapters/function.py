@@ -54,7 +54,8 @@ class FunctionModel:
     function : callable
         ``function(x, patient)`` with x of shape (n_parameters,); answers with numbers by name of
         output, or in the order of the outputs. An exception is a failed run. What it has to do
-        once per process may be in a method ``prepare()``, whose time does not count.
+        once per process may be in a method ``prepare()``, whose time does not count; where that
+        raises an exception the model cannot be run at all.
     outputs : tuple of str
         Names of the outputs, in the order of the problem's objectives.
     time_limit : float, optional

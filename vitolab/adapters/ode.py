@@ -86,7 +86,7 @@ class OdeFunction:
             raise ValueError(f"tolerance is {self.tolerance}, expected above 0")
         for name, least in (("max_cycles", 1), ("n_points", 2)):
             value = getattr(self, name)
-            if not (value >= least and value == int(value)):
+            if not (least <= value < np.inf and value == int(value)):
                 raise ValueError(f"{name} is {value}, expected a whole number of at least {least}")
         if not callable(self.duration) and not 0 < self.duration < np.inf:
             raise ValueError(f"duration is {self.duration}, expected above 0 and finite")
