@@ -499,6 +499,7 @@ def main() -> None:
 def _refusal(error: Exception) -> str | None:
     """Sentence for an error that the user can mend; None for a fault of the program."""
     from vitolab.claims import RunInUse
+    from vitolab.failures import CannotRun
 
     if hasattr(error, "format_message"):  # usage errors of the command line itself
         return str(error.format_message())
@@ -507,6 +508,6 @@ def _refusal(error: Exception) -> str | None:
             f"{error.filename}: {error.strerror or type(error).__name__}, expected a folder or "
             "file that can be read and written"
         )
-    if isinstance(error, (ValueError, OSError, RunInUse)):
+    if isinstance(error, (ValueError, OSError, RunInUse, CannotRun)):
         return " ".join(str(error).split())
     return None

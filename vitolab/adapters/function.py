@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Condition, Lock
+from threading import Condition, RLock
 from typing import Any
 
 from loky import ProcessPoolExecutor
@@ -190,7 +190,7 @@ class FileFunction:
 
 
 _modules: dict[tuple[Path, int], Any] = {}
-_loading = Lock()
+_loading = RLock()  # a file may load another
 
 
 def _loaded(path: Path, name: str) -> Any:

@@ -143,9 +143,10 @@ def selected(found: object, outputs: Sequence[str]) -> Answer:
             return NoAnswer(Kind.SHAPE, f"output {missing[0]!r} is missing, found {there}")
         found = [found[name] for name in outputs]
     try:
+        # numpy would take these for numbers
         for value in np.asarray(found, dtype=object).ravel().tolist():
             if isinstance(value, (bool, np.bool_, str, bytes)):
-                return NoAnswer(Kind.SHAPE, f"{value!r}, expected a number")
+                return NoAnswer(Kind.SHAPE, f"an output is {value!r}, expected a number")
         y = np.array(found, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         return NoAnswer(Kind.SHAPE, f"{type(found).__name__}, expected {len(outputs)} numbers")
