@@ -353,7 +353,10 @@ class RunFolder:
         # fewer of the same walks come before more of them
         latest = {path.name.rpartition("-")[0]: path for path in explored}
         found = [*latest.values(), *self.beside_parts(_FAILURES)]
+        table = self.path / "failures.parquet"
         if not found:
+            if table.exists():  # of an earlier attempt
+                table.unlink(missing_ok=True)
             return
         joined = pd.concat([pd.read_parquet(path) for path in found], ignore_index=True)
         causes = list(FAILURE_KEYS[:-2])
@@ -363,7 +366,7 @@ class RunFolder:
         counted = joined.groupby(causes, sort=False, as_index=False).agg(
             {"n_runs": "sum", "n_retries": "sum", **dict.fromkeys(x, "first")}
         )
-        write_table(self.path / "failures.parquet", counted[[*FAILURE_KEYS, *x]])
+        write_table(table, counted[[*FAILURE_KEYS, *x]])
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """Tell how far the work is."""
