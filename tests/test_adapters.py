@@ -7,6 +7,7 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from pathlib import Path
 
@@ -528,6 +529,40 @@ def test_values_and_files_stand_in_the_command_and_other_braces_stay(tmp_path):
     y, reasons = causes(model, [[0.1 + 0.2]])
     assert reasons == {}
     assert y[0, 0] == 0.1 + 0.2  # to the last bit
+
+
+def test_braces_in_a_folder_are_not_filled(tmp_path):
+    folder = tmp_path / "run {a} é"
+    folder.mkdir()
+    (folder / "own.sh").write_text('echo "u\n$1" > out.csv\n')
+    model = ProgramModel(
+        ("sh", str(folder / "own.sh"), "{a}"), ("a",), ("u",), output="out.csv", folder=folder
+    )
+    y, reasons = causes(model, [[2.5]])
+    assert reasons == {}
+    assert y[0, 0] == 2.5
+
+
+def test_no_more_programs_run_at_once_than_workers(tmp_path):
+    """However many call the model, as folds on threads do."""
+    script = (
+        f"mkdir {tmp_path}/one 2>/dev/null || exit 9; sleep 0.2; rmdir {tmp_path}/one; "
+        'echo "u\n1" > out.csv'
+    )
+    model = ProgramModel(("sh", "-c", script), ("a",), ("u",), output="out.csv", n_workers=1)
+    with ThreadPoolExecutor(4) as threads:
+        rows = list(threads.map(lambda i: model(np.array([[float(i)]]), PATIENT), range(6)))
+    assert np.array_equal(np.concatenate(rows), np.ones((6, 1)))
+
+
+@pytest.mark.parametrize("error", ["asyncio.CancelledError", "KeyboardInterrupt", "GeneratorExit"])
+def test_what_is_no_exception_fails_a_run_too(tmp_path, error):
+    (tmp_path / "own.py").write_text(
+        f"import asyncio\ndef simulate(x, patient):\n    raise {error}('so')\n"
+    )
+    with FunctionModel(FileFunction(tmp_path / "own.py", "simulate"), OUTPUTS) as model:
+        _, reasons = causes(model, [[1.0, 1.0]])
+    assert reasons[0] == (Kind.RAISED, f"{error.rpartition('.')[2]}: so", 0)
 
 
 def test_csv_goes_in_and_own_functions_read_and_write(tmp_path):

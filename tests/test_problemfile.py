@@ -17,7 +17,7 @@ from scipy.integrate import solve_ivp
 from vitolab import studies
 from vitolab.dashboard import load_dashboards
 from vitolab.notebooks import find_notebook
-from vitolab.patients import InputError, read_patients
+from vitolab.patients import InputError, read_patients, template
 from vitolab.problem import Patient
 from vitolab.problemfile import ProblemError, read_problem
 from vitolab.sizes import OWN
@@ -211,6 +211,16 @@ def test_what_changes_an_answer_changes_the_version(own, changes):
     assert now.key != before.key
 
 
+def test_a_template_has_the_columns_that_are_read_back(own, tmp_path):
+    found = read_problem(own / "problem.toml")
+    text = template(found.problem, data=found.data, ranges=found.ranges)
+    (tmp_path / "template.csv").write_text(text)
+    table = read_patients(
+        tmp_path / "template.csv", found.problem, data=found.data, ranges=found.ranges
+    )
+    assert [patient.name for patient in table.patients] == ["example 1", "example 2"]
+
+
 def test_order_is_part_of_the_version_and_number_of_workers_is_not(own):
     path = own / "problem.toml"
     before = read_problem(path)
@@ -369,6 +379,7 @@ def test_resuming_with_something_else_is_refused_field_by_field(own, tmp_path, m
     assert "parameters, resistance, upper was 3.0, is 3.5" in text
     assert "objectives, mean_pressure, tolerance was 2.0, is 2.5" in text
     assert "version was" in text
+    assert "model, files, model.py was" in text
     assert "patients.csv, row 2: was W01,95.0,62.0,103.6" in text
     assert "--again" in text
     assert [run.path for run in list_runs(results)] == [before.path]

@@ -253,8 +253,11 @@ def personalize(
     chosen = _model(model)
     setup = chosen.setup if setup is None else setup
     problem = chosen.problem(setup)
+    ranges = tables.RANGES if chosen.ranges is None else chosen.ranges
     if template:
-        typer.echo(tables.template(problem, data=chosen.data, texts=chosen.texts), nl=False)
+        typer.echo(
+            tables.template(problem, data=chosen.data, texts=chosen.texts, ranges=ranges), nl=False
+        )
         return
     if patients is None:
         raise ValueError("--patients FILE.csv is missing, expected it or --template")
@@ -270,7 +273,7 @@ def personalize(
                 problem,
                 data=chosen.data,
                 texts=chosen.texts,
-                ranges=tables.RANGES if chosen.ranges is None else chosen.ranges,
+                ranges=ranges,
                 allow_missing=allow_missing,
             ),
             setup,

@@ -203,7 +203,7 @@ def read_patients(
             else:
                 raise InputError(
                     f"{path}, row {row}, column '{column.header}': the cell is empty, expected a "
-                    "number (--allow-missing goes without it)"
+                    "number (vitolab personalize --allow-missing goes without it)"
                 )
         _check_rising(path, row, values, units)
         measurements = {o.name: values[o.name] for o in problem.objectives if o.name in values}
@@ -229,6 +229,7 @@ def template(
     *,
     data: Mapping[str, str] = DATA,
     texts: Mapping[str, str] = MappingProxyType({}),
+    ranges: Mapping[str, Range] = RANGES,
 ) -> str:
     """CSV text with the header of a problem and two example patients.
 
@@ -242,31 +243,35 @@ def template(
         Name and unit of the numbers that the model needs to know of each patient.
     texts : mapping of str to str
         Name of the texts that the model needs to know, and an example.
+    ranges : mapping of str to (lower, upper, unit)
+        Limits by name of quantity, within which examples lie.
 
     Returns
     -------
     str
-
-    Raises
-    ------
-    ValueError
-        If there is no example of a name in `data`.
     """
-    unknown = [name for name in data if name not in _EXAMPLES]
-    if unknown:
-        raise ValueError(f"template: no example of {unknown[0]!r} is known")
     units = {**data, **{o.name: o.unit for o in problem.objectives}}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["patient", *(headed(name, unit) for name, unit in units.items()), *texts])
     start = problem.default[np.newaxis]
     for i in range(2):
-        told = {name: _EXAMPLES[name][i] for name in data}
+        told = {name: _example(name, i, ranges) for name in data}
         x = np.clip(start + 10 * i * problem.step, problem.lower, problem.upper)
         y = problem.simulate(x, Patient("example", {}, {**texts, **told}))[0]
         numbers = [f"{value:.4g}" for value in (*told.values(), *y.tolist())]
         writer.writerow([f"example {i + 1}", *numbers, *texts.values()])
     return text.getvalue()
+
+
+def _example(name: str, i: int, ranges: Mapping[str, Range]) -> float:
+    """Value of an example patient: a known one, or a third or two of the way through its range."""
+    if name in _EXAMPLES:
+        return _EXAMPLES[name][i]
+    low, high, _ = ranges.get(name, (-math.inf, math.inf, ""))
+    if math.isinf(high):
+        return 1.0 + i if math.isinf(low) else low + 1.0 + i
+    return high - 1.0 - i if math.isinf(low) else low + (high - low) * (i + 1) / 3.0
 
 
 def headed(name: str, unit: str) -> str:
@@ -450,7 +455,7 @@ def _number(
     if limits is not None and not limits[0] <= value <= limits[1]:
         converted = "" if column.factor == 1.0 else f" ({value:g} {column.unit})"
         raise InputError(
-            f"{where}: found {shown} {column.written}{converted}, expected "
+            f"{where}: found {f'{shown} {column.written}'.rstrip()}{converted}, expected "
             f"{limits[0]:g} to {limits[1]:g} {column.unit}"
         )
     return value

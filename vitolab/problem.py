@@ -513,7 +513,9 @@ def _answers(problem: Problem, model: Simulate, x: FloatArray, patient: Patient)
             raise
         except _WrongShapeError as error:
             kind, text = Kind.SHAPE, str(error)
-        except (Exception, SystemExit) as error:
+        except (KeyboardInterrupt, GeneratorExit):
+            raise  # whoever stopped this
+        except BaseException as error:  # some libraries raise what is no Exception
             kind, text = Kind.RAISED, described(error)
     if y.shape == (n, n_objectives):
         answered = np.abs(y) <= LARGEST * problem.tolerance

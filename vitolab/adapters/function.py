@@ -228,7 +228,10 @@ def _called(function: Function, x: FloatArray, patient: Patient, outputs: Sequen
     """Call a function; what goes wrong is an answer too."""
     try:
         return selected(function(x, patient), outputs)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        # in a process of its own nothing but the function can raise these
+        if _here.function is None and isinstance(error, KeyboardInterrupt | GeneratorExit):
+            raise
         return NoAnswer(Kind.RAISED, described(error))
 
 

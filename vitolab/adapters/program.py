@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,10 +14,11 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from threading import Semaphore
+from typing import Any, ClassVar
 
 from vitolab.adapters.rows import (
     Answer,
@@ -70,7 +72,7 @@ class ProgramModel:
     memory_limit : float, optional
         Address space of the program, MB; on Linux only.
     n_workers : int, optional
-        Calls at the same time; by default one per processor.
+        Programs at the same time, of all who call the model; by default one per processor.
     retries : int
         Further attempts for a call that fails.
     folder : Path, optional
@@ -98,6 +100,7 @@ class ProgramModel:
     retries: int = 0
     folder: Path | None = None
     own_processes: ClassVar[bool] = True
+    _turns: Semaphore = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_limits(self.outputs, self.time_limit, self.retries, self.n_workers)
@@ -119,6 +122,21 @@ class ProgramModel:
         for name in (self.input, self.output):
             if not name or Path(name).name != name:
                 raise ValueError(f"file {name!r}: expected a name without a folder")
+        self._limit_turns()
+
+    def _limit_turns(self) -> None:
+        """Let so many programs run at the same time."""
+        most = processors() if self.n_workers is None else self.n_workers
+        object.__setattr__(self, "_turns", Semaphore(max(most, 1)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the turns, which other processes take among themselves."""
+        return {name: value for name, value in vars(self).items() if name != "_turns"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take turns anew."""
+        vars(self).update(state)
+        self._limit_turns()
 
     def __call__(self, x: FloatArray, patient: Patient) -> FloatArray:
         """Run the model.
@@ -148,7 +166,8 @@ class ProgramModel:
 
         def ask(row: FloatArray) -> Answer:
             try:
-                return self._ask(row, patient, running)
+                with self._turns:
+                    return self._ask(row, patient, running)
             except OSError as error:
                 raise CannotRun(f"{self.command[0]} cannot be run: {described(error)}") from None
 
@@ -231,10 +250,10 @@ class ProgramModel:
 
 
 def _filled(part: str, known: Mapping[str, str]) -> str:
-    """Put values in the place of names in braces; braces around anything else stay."""
-    for name, value in known.items():
-        part = part.replace("{" + name + "}", value)
-    return part
+    """Put values in the place of names in braces; a file, and other braces, stay as they are."""
+    if os.path.isabs(part) and os.path.exists(part):
+        return part
+    return re.sub(r"\{([^{}]*)\}", lambda found: known.get(found[1], found[0]), part)
 
 
 def _write(folder: Path, values: Mapping[str, float], patient: Patient, *, name: str) -> None:

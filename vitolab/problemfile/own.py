@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -104,13 +105,15 @@ def read_problem(path: Path | str) -> OwnProblem:
         parameters = tuple(_parameter(p) for p in table.parameters)
         objectives = tuple(_objective(o) for o in table.objectives)
         simulate, sources = simulator(path.parent, table)
-        settings = _settings(table)
+        settings = _settings(table) | {
+            "files": {os.path.relpath(file, path.parent): source_version(file) for file in sources}
+        }
         version = digest(
             table.version,
             settings,
             [(p.name, p.unit) for p in table.parameters],
             [(o.name, o.unit) for o in table.objectives],
-            source_version(*sources, *sorted(ADAPTERS_FOLDER.glob("*.py"))),
+            source_version(*sorted(ADAPTERS_FOLDER.glob("*.py"))),
             _library(table.model.adapter),
         )[:12]
         problem = Problem(

@@ -116,7 +116,12 @@ def _sentence(error: Any, names: Mapping[tuple[str, int], str]) -> str:
             return f"{where} {said}"
         return f"{where} is {shown(value)}, {said}"
     if kind == "string_pattern_mismatch":
-        return f"{where} is {shown(value)}, expected letters, digits and underscores"
+        expected = "letters, digits and underscores"
+        if places == ["name"]:
+            expected = "letters, digits, dots, dashes and underscores"
+        elif places[-1] != "name":
+            expected = "text without angle brackets and control characters"
+        return f"{where} is {shown(value)}, expected {expected}"
     if kind == "union_tag_invalid":
         return (
             f"{where}, adapter is {shown(value['adapter'])}, expected one of {', '.join(ADAPTERS)}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,15 +24,19 @@ def policy_arrays(
     seed: int = 0,
     n_jobs: int = 1,
     cache: Path | None = None,
+    until: float = math.inf,
 ) -> dict[str, NDArray[Any]]:
     """Arrays of the policy learned from all patients, per setup, to be looked at.
 
     Where actions were seen to fail, values and counts have one row more than there are centroids,
-    of failed runs, and ``failing`` tells those actions.
+    of failed runs, and ``failing`` tells those actions. Of setups for which the time (s, epoch) is
+    over there are none.
     """
     arrays: dict[str, NDArray[Any]] = {}
     child = child_seed(seed, "repeat", 0)
     for setup, problem in problems.items():
+        if time.time() >= until:
+            break
         samples = n_samples[setup]
         walks = walks_for(problem, patients, samples, child, n_jobs, cache).first(samples)
         used = allowed(n_states[setup], problem, walks)
