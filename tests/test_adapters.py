@@ -436,6 +436,32 @@ def test_nothing_goes_on_when_this_process_is_stopped(tmp_path, program, how):
         assert said.decode().strip().endswith("KeyboardInterrupt")
 
 
+def test_programs_of_several_patients_at_a_time_do_not_hold_up_who_is_stopped(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import numpy as np\n"
+        "from vitolab import workers\n"
+        "from vitolab.adapters import ProgramModel\n"
+        "from vitolab.problem import Patient\n"
+        f"command = ('sh', '-c', 'touch {tmp_path}/$$; sleep 100')\n"
+        "model = ProgramModel(command, ('a',), ('u',), n_workers=2)\n"
+        "def work(model, i):\n"
+        "    return model(np.zeros((2, 1)), Patient('P', {}))\n"
+        "list(workers.parallel(work, model, [(1,), (2,)], n_jobs=2))\n"
+    )
+    parent = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 40
+    while len(list(tmp_path.iterdir())) < 5:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    programs = [int(path.name) for path in tmp_path.iterdir() if path != script]
+    parent.send_signal(signal.SIGINT)
+    assert parent.wait(20) != 0
+    found = [psutil.Process(pid) for pid in programs if psutil.pid_exists(pid)]
+    _, alive = psutil.wait_procs(found, timeout=10)
+    assert not [p for p in alive if p.status() != psutil.STATUS_ZOMBIE]
+
+
 def test_a_guard_that_is_killed_is_replaced():
     sleepers = [subprocess.Popen(["sleep", "100"], start_new_session=True) for _ in range(2)]
     guard = processes._Guard()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from multiprocessing.pool import ThreadPool
 from threading import Lock
 
 import numpy as np
@@ -92,11 +93,10 @@ def answers(
     y = np.full((len(x), n_outputs), np.nan)
     at_once = min(n_workers, len(x))
     if at_once > 1:
-        with ThreadPoolExecutor(at_once) as threads:
+        with ThreadPool(at_once) as threads:  # which nobody waits for when this process ends
             try:
-                found = list(threads.map(ask, x))
-            except BaseException:  # else the threads would be waited for
-                threads.shutdown(wait=False, cancel_futures=True)
+                found = list(threads.imap(ask, x))
+            except BaseException:
                 if running is not None:
                     running.end()
                 raise
