@@ -262,7 +262,7 @@ def personalize(
     if patients is None:
         raise ValueError("--patients FILE.csv is missing, expected it or --template")
 
-    from vitolab.studies import processors
+    from vitolab.workers import processors
 
     n_jobs = jobs or processors()
 
@@ -369,7 +369,8 @@ def doctor() -> None:
     from vitolab.models.electrophysiology.cache import cache_folder
     from vitolab.notebooks import find_notebook
     from vitolab.runs import LIBRARIES
-    from vitolab.studies import STUDIES, processors
+    from vitolab.studies import STUDIES
+    from vitolab.workers import processors
 
     typer.echo(f"python {platform.python_version()} ({sys.executable})")
     for name in (*LIBRARIES, "holoviews", "panel", "papermill", "ipykernel"):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 import shlex
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -22,7 +21,14 @@ from vitolab.notebooks import checked_value, declared_parameters, execute, find_
 from vitolab.runs import RunFolder, RunInfo, inspect_run, read_progress
 from vitolab.sizes import CHOICES, DEMO, HEARTS, LEAST, MOST, OWN, STUDIES, Study, find_study
 from vitolab.store import Run, code_version
-from vitolab.workers import SCHEDULER, check_scheduler, check_slurm, is_exposed, slurm
+from vitolab.workers import (
+    SCHEDULER,
+    check_scheduler,
+    check_slurm,
+    is_exposed,
+    processors,
+    slurm,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -447,10 +453,3 @@ def _table(summary: pd.DataFrame) -> str:
             f"{row['runs_all']:>11.1f}{solved:>9}{row['n']:>7}"
         )
     return "\n".join(lines)
-
-
-def processors() -> int:
-    """Number of processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
