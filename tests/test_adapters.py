@@ -194,33 +194,6 @@ def problem_of(model, names=OUTPUTS):
 # What cannot be run at all is no failed run.
 
 
-class Unready:
-    """Function that cannot be prepared."""
-
-    def __init__(self, error):
-        self.error = error
-
-    def __call__(self, x, patient):
-        return [1.0, 2.0]
-
-    def prepare(self):
-        raise self.error
-
-
-def unreadable(text):
-    raise ImportError(text)
-
-
-class Untravelled:
-    """Function that cannot be read where it arrives."""
-
-    def __call__(self, x, patient):
-        return [1.0, 2.0]
-
-    def __reduce__(self):
-        return unreadable, ("not installed here",)
-
-
 LOCK = threading.Lock()
 
 
@@ -232,11 +205,19 @@ def holding_a_lock():
 @pytest.mark.parametrize(
     ("function", "n_workers", "says"),
     [
-        (Unready(ImportError("no module of that name")), 1, "ImportError: no module of that name"),
-        (Unready(ImportError("no module of that name")), 0, "ImportError: no module of that name"),
-        (Unready(SystemExit(2)), 2, "the model cannot be prepared: SystemExit: 2"),
+        (
+            simulators.Unready(ImportError("no module of that name")),
+            1,
+            "ImportError: no module of that name",
+        ),
+        (
+            simulators.Unready(ImportError("no module of that name")),
+            0,
+            "ImportError: no module of that name",
+        ),
+        (simulators.Unready(SystemExit(2)), 2, "the model cannot be prepared: SystemExit: 2"),
         (holding_a_lock(), 2, "cannot go to a process of its own"),
-        (Untravelled(), 1, "its process ended before the model could be called"),
+        (simulators.Untravelled(), 1, "its process ended before the model could be called"),
     ],
 )
 def test_a_model_that_cannot_be_run_at_all_ends_the_work(function, n_workers, says):
@@ -418,7 +399,9 @@ def test_nothing_goes_on_when_this_process_is_stopped(tmp_path, program, how):
     note = tmp_path / "pid"
     script = tmp_path / "script.py"
     script.write_text(STOPPED.format(note=str(note), program=program))
-    parent = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.PIPE)
+    parent = subprocess.Popen(
+        [sys.executable, str(script)], stderr=subprocess.PIPE, preexec_fn=simulators.interruptible
+    )
     expected = [tmp_path / "pid1.0", tmp_path / "pid2.0"]
     deadline = time.monotonic() + 40
     while not all(path.exists() and path.read_text().strip() for path in expected):
@@ -449,9 +432,13 @@ def test_programs_of_several_patients_at_a_time_do_not_hold_up_who_is_stopped(tm
         "    return model(np.zeros((2, 1)), Patient('P', {}))\n"
         "list(workers.parallel(work, model, [(1,), (2,)], n_jobs=2))\n"
     )
-    parent = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.DEVNULL)
+    parent = subprocess.Popen(
+        [sys.executable, str(script)],
+        stderr=subprocess.DEVNULL,
+        preexec_fn=simulators.interruptible,
+    )
     deadline = time.monotonic() + 40
-    while len(list(tmp_path.iterdir())) < 5:
+    while len(list(tmp_path.iterdir())) < 3:  # the script, and a program for each worker
         assert time.monotonic() < deadline
         time.sleep(0.05)
     programs = [int(path.name) for path in tmp_path.iterdir() if path != script]

@@ -15,6 +15,7 @@ import nbformat
 import numpy as np
 import pandas as pd
 import pytest
+import simulators
 from part_store import Parts
 
 from vitolab import cli, studies, workers
@@ -22,7 +23,6 @@ from vitolab.adapters import FunctionModel
 from vitolab.exploration import explore
 from vitolab.failures import CannotRun
 from vitolab.notebooks import execute
-from vitolab.problem import Patient
 from vitolab.validation import leave_one_out
 
 distributed = pytest.importorskip("distributed")
@@ -154,27 +154,16 @@ def test_a_worker_of_two_threads_is_refused():
 # --- models of one's own --------------------------------------------------------------------
 
 
-def asked(model: FunctionModel, n: int) -> tuple[int, int, list[list[float]]]:
-    """Process of the worker, processors that it has, and what the model answers there."""
-    y = model(np.zeros((n, 2)), Patient("P", {}))
-    return os.getpid(), workers.processors(), y.tolist()
-
-
-def where(x, patient):
-    time.sleep(0.1)
-    return [os.getpid(), 1.0]
-
-
 def test_a_function_runs_in_the_worker_which_may_start_no_process(monkeypatch, cluster):
     monkeypatch.setenv(workers.SCHEDULER, cluster.scheduler_address)
-    model = FunctionModel(where, ("u", "w"))
-    ((process, processors, y),) = workers.parallel(asked, model, [(3,)])
+    model = FunctionModel(simulators.where, ("u", "w"))
+    ((process, processors, y),) = workers.parallel(simulators.asked, model, [(3,)])
     assert process != os.getpid()
     assert processors == 1
     assert y == [[process, 1.0]] * 3
-    limited = FunctionModel(where, ("u", "w"), time_limit=9.0)
+    limited = FunctionModel(simulators.where, ("u", "w"), time_limit=9.0)
     with pytest.raises(CannotRun, match="DASK_DISTRIBUTED__WORKER__DAEMON=False"):
-        list(workers.parallel(asked, limited, [(3,)]))
+        list(workers.parallel(simulators.asked, limited, [(3,)]))
 
 
 def test_a_worker_that_may_starts_one_process(monkeypatch):
@@ -185,8 +174,8 @@ def test_a_worker_that_may_starts_one_process(monkeypatch):
         distributed.LocalCluster(n_workers=1, threads_per_worker=1, **QUIET) as willing,
     ):
         monkeypatch.setenv(workers.SCHEDULER, willing.scheduler_address)
-        model = FunctionModel(where, ("u", "w"), time_limit=9.0)
-        ((process, processors, y),) = workers.parallel(asked, model, [(4,)])
+        model = FunctionModel(simulators.where, ("u", "w"), time_limit=9.0)
+        ((process, processors, y),) = workers.parallel(simulators.asked, model, [(4,)])
     assert processors == 1
     (child,) = {row[0] for row in y}
     assert child not in (process, os.getpid())

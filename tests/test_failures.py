@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from analytic import linear
 from part_store import Parts
+from simulators import corner, leaving, nothing, nowhere, raising, short, with_value
 
 from vitolab import validation
 from vitolab.agent import ContinuousVito, Vito
@@ -20,46 +21,6 @@ from vitolab.tables import failure_table, patient_table
 from vitolab.uncertainty.methods import Learning, Methods, vito_learner
 from vitolab.uncertainty.stability import stability
 from vitolab.validation import child_seed, recorded_walks, walks_for
-
-
-def nowhere(x, patient):
-    raise RuntimeError("no license\nsecond line")
-
-
-def corner(say):
-    """Answer as `linear` does, but say something else where a > 2."""
-
-    def simulate(x, patient):
-        bad = x[:, 0] > 2
-        return say(linear(x, patient), bad) if bad.any() else linear(x, patient)
-
-    return simulate
-
-
-def raising(y, bad):
-    raise ArithmeticError("diverged")
-
-
-def leaving(y, bad):
-    raise SystemExit(3)
-
-
-def nothing(y, bad):
-    return None
-
-
-def short(y, bad):
-    return y[:, :1]
-
-
-def with_value(value):
-    def say(y, bad):
-        y = y.astype(object)
-        y[bad, 1] = value
-        return y
-
-    return say
-
 
 WAYS = {
     "raised": (raising, Kind.RAISED, "ArithmeticError: diverged"),
@@ -462,3 +423,33 @@ def test_a_run_without_failures_has_an_empty_table(linear_problem, linear_patien
     stored = studied(tmp_path, linear_problem, linear_patients)
     assert stored.failures.empty
     assert (stored.personalizations["n_failed"] == 0).all()
+
+
+def test_what_was_mended_is_run_again_after_a_run_of_which_none_answered(
+    linear_problem, linear_patients, tmp_path
+):
+    """The cause lay outside the problem: a licence, a library."""
+    mended = []
+
+    def simulate(x, patient):
+        return linear(x, patient) if mended else nowhere(x, patient)
+
+    problems = {"s": replace(linear_problem, simulate=simulate)}
+
+    def study():
+        run = open_run("own", {}, results=tmp_path, seed=0, version="1")
+        try:
+            validation.reference_runs(
+                run, problems, linear_patients, methods=["nelder-mead"], n_starts=1
+            )
+        except ValueError:
+            run.folder.finish("failed", "none answered")
+            raise
+        return run.finish(problems=problems, patients=patient_table(problems, linear_patients))
+
+    with pytest.raises(ValueError, match="no license"):
+        study()
+    mended.append(True)
+    stored = study()
+    assert stored.personalizations["n_failed"].sum() == 0
+    assert stored.failures.empty

@@ -354,7 +354,7 @@ def test_one_patient_is_too_few(own):
     rows = (own / "patients.csv").read_text().splitlines()
     (own / "patients.csv").write_text("\n".join(rows[:2]))
     given = {"problem": str(own / "problem.toml"), "patients": str(own / "patients.csv")}
-    with pytest.raises(ValueError, match="found 1 patient, expected at least 2"):
+    with pytest.raises(ValueError, match="found 1 patients with all measurements"):
         studies.checked_parameters(OWN, "quick", given)
 
 

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+import simulators
 
 from vitolab import cli
 from vitolab.claims import RunFailed
@@ -405,6 +406,7 @@ def begun(results: Path) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
         text=True,
         env=environment(),
         start_new_session=True,
+        preexec_fn=simulators.interruptible,
     )
     deadline = time.monotonic() + 200
     while time.monotonic() < deadline and process.poll() is None:

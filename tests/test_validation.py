@@ -442,3 +442,42 @@ def test_reference_runs_that_cannot_be_are_refused(linear_problem, linear_patien
     with pytest.raises(ValueError, match=why):
         validation.reference_runs(run, {"linear": linear_problem}, linear_patients, **asked)
     assert run.parts == {}
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_who_lacks_a_measurement_is_personalised_on_the_others(
+    linear_problem, linear_patients, n_jobs
+):
+    """By agents of the same walks, from which nobody learned who lacks one."""
+    last = linear_patients[-1]
+    partial = Patient(last.name, {"w": last.measurements["w"]}, last.data)
+    run, without = Memory(), Memory()
+    sizes = {"n_samples": {"s": [60]}, "n_states": {"s": [20]}}
+    methods = ["vito", "vito-continuous"]
+    for store, patients in (
+        (run, [*linear_patients[:-1], partial]),
+        (without, linear_patients[:-1]),
+    ):
+        validation.leave_one_out(
+            store, {"s": linear_problem}, patients, **sizes, methods=methods, n_jobs=n_jobs
+        )
+        validation.reference_runs(
+            store, {"s": linear_problem}, patients, methods=["least-squares"], n_starts=1
+        )
+    rows, traces = run.tables()
+    own = rows[rows["patient"] == last.name]
+    assert set(own["not_measured"]) == {"u"}
+    assert own["misfit:u"].isna().all()
+    assert (own["misfit:w"].abs() < 0.5)[own["solved"]].all()
+    assert own["solved"].sum() >= 2
+    assert traces.loc[traces["patient"] == last.name, "y:u"].isna().all()
+    others = rows[rows["patient"] != last.name].drop(columns="not_measured")
+    alone, _ = without.tables()
+    keys = ["patient", "method"]
+    pd.testing.assert_frame_equal(
+        others.sort_values(keys, ignore_index=True), alone.sort_values(keys, ignore_index=True)
+    )
+    with pytest.raises(ValueError, match="1 patients with all measurements"):
+        validation.leave_one_out(
+            Memory(), {"s": linear_problem}, [linear_patients[0], partial], **sizes
+        )

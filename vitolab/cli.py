@@ -99,6 +99,12 @@ def run(
         Path | None,
         typer.Option(metavar="FILE.csv", help="Patients of your own, for the study `problem`."),
     ] = None,
+    allow_missing: Annotated[
+        bool,
+        typer.Option(
+            "--allow-missing", help="Of these, go without measurements whose cells are empty."
+        ),
+    ] = False,
     max_hours: Annotated[
         float | None,
         typer.Option(metavar="H", help="Begin nothing more after H hours; keep what is finished."),
@@ -126,6 +132,8 @@ def run(
     for name, file in (("problem", problem), ("patients", patients)):
         if file is not None:
             overrides[name] = str(file)
+    if allow_missing:
+        overrides["allow_missing"] = True
     info = studies.run(
         studies.find_study(study),
         profile,

@@ -164,6 +164,8 @@ def _key(problem: Problem, n_steps: int, seed: int) -> str:
         source_version(*(folder / name for name in _SOURCES)),
         problem.name,
         problem.version,
+        [p.name for p in problem.parameters],
+        [o.name for o in problem.objectives],
         problem.lower,
         problem.upper,
         problem.step,

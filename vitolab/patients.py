@@ -203,7 +203,7 @@ def read_patients(
             else:
                 raise InputError(
                     f"{path}, row {row}, column '{column.header}': the cell is empty, expected a "
-                    "number (vitolab personalize --allow-missing goes without it)"
+                    "number (--allow-missing goes without it)"
                 )
         _check_rising(path, row, values, units)
         measurements = {o.name: values[o.name] for o in problem.objectives if o.name in values}

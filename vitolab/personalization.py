@@ -142,9 +142,7 @@ def personalize_file(
     train_on = sorted(train_on, key=lambda patient: patient.name)
     # who lacks a measurement is personalised on the others, and nobody learns from them
     train_on = [p for p in train_on if len(_measured(problem, p)) == problem.n_objectives]
-    left_out = {
-        p.name: training_overlap(_observed(problem, p), p, train_on) for p in table.patients
-    }
+    left_out = {p.name: training_overlap(problem.observed(p), p, train_on) for p in table.patients}
     learning = [method for method in methods if method in AGENTS]
     for patient in table.patients:
         if learning and len(left_out[patient.name]) == len(train_on):
@@ -273,11 +271,6 @@ def training_overlap(
 def _measured(problem: Problem, patient: Patient) -> tuple[str, ...]:
     """Objectives that were measured."""
     return tuple(o.name for o in problem.objectives if o.name in patient.measurements)
-
-
-def _observed(problem: Problem, patient: Patient) -> Problem:
-    """The problem with the objectives that were measured."""
-    return problem.observing(_measured(problem, patient))
 
 
 def _known(patient: Patient) -> dict[str, Any]:
@@ -426,7 +419,7 @@ def _refer(
     def work(patient: Patient) -> None:
         key = digest("references", patient.name)
         if not run.has_part(key):
-            observed = _observed(problem, patient)
+            observed = problem.observed(patient)
             optimisers = {method: REFERENCES[method](observed) for method in methods}
             keep(key, problem, patient, optimisers, label, more, max_runs, seed)
 
@@ -457,17 +450,13 @@ def _part(
 ) -> tuple[pd.DataFrame, pd.DataFrame | None]:
     """Personalizations and traces of one patient; NaN for what was not measured."""
     rows, traces = [], []
-    observed = _observed(problem, patient)
-    missing = [o.name for o in problem.objectives if o not in observed.objectives]
-    more = {**more, "not_measured": " and ".join(missing)}
-    nothing = {f"misfit:{name}": math.nan for name in missing}
+    observed = problem.observed(patient)
+    more = {**more, "not_measured": ""}
     for method, personalizer in personalizers.items():
         fit = personalizer.personalize(patient, max_runs=max_runs, seed=seed)
         key = {**label, "patient": patient.name, "method": method}
-        rows.append({**key, **more, **fit_row(observed, fit), **nothing})
-        unseen = np.full(fit.n_runs, math.nan)
-        columns = {f"{what}:{name}": unseen for what in ("y", "c") for name in missing}
-        traces.append({**trace_columns(observed, fit, key), **columns})
+        rows.append({**key, **more, **fit_row(problem, fit, observed)})
+        traces.append(trace_columns(problem, fit, key, observed))
     return personalization_table(rows), joined_traces(traces)
 
 

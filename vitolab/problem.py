@@ -328,6 +328,10 @@ class Problem:
             confirm=None if self.confirm is None else _Part(self.confirm, kept, len(known)),
         )
 
+    def observed(self, patient: Patient) -> Problem:
+        """Give the problem with the objectives that were measured of a patient, see `observing`."""
+        return self.observing([o.name for o in self.objectives if o.name in patient.measurements])
+
     def featured(self, patient: Patient) -> FloatArray:
         """Features of a patient, shape (n_features,); NaN where the data hold no such number."""
         found = [patient.data.get(name) for name in self.features]

@@ -497,14 +497,25 @@ def _create(folder: Path, record: Start, claim: Path, failed: Path | None) -> Pa
         raise
 
 
+def _has_answers(part: Path) -> bool:
+    """Whether any run of a part gave an answer, as far as its table tells."""
+    import pandas as pd
+
+    table = pd.read_parquet(part)
+    if not {"n_runs", "n_failed"} <= set(table.columns):
+        return True
+    return bool((table["n_failed"] < table["n_runs"]).any())
+
+
 def _take_over_parts(source: Path, target: Path) -> None:
     """Share the finished parts of a failed run: they never change once written.
 
-    What belongs to parts that were interrupted is left behind.
+    What belongs to parts that were interrupted is left behind, and parts without an answer are:
+    what made their runs fail may be mended.
     """
     for path in sorted(source.glob("*.parquet")):
         part = source / f"{path.name.partition('.')[0]}.parquet"
-        finished = path.name.startswith(_EXPLORATION) or _is_whole(part)
+        finished = path.name.startswith(_EXPLORATION) or (_is_whole(part) and _has_answers(part))
         if not finished or not _is_whole(path):
             continue
         try:

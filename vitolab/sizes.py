@@ -607,6 +607,7 @@ _OWN: Mapping[str, Any] = {
     "problem": "",
     "problem_key": "",
     "patients": "",
+    "allow_missing": False,
     "agents": ["vito", "vito-continuous"],
     "n_replays": 5,
     "episode": 1,

@@ -307,12 +307,17 @@ def _check_own(parameters: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(f"{OWN.name}: problem_key follows from the problem, expected none")
     own: OwnProblem = read_problem(parameters["problem"])
     table = read_patients(
-        Path(parameters["patients"]).absolute(), own.problem, data=own.data, ranges=own.ranges
+        Path(parameters["patients"]).absolute(),
+        own.problem,
+        data=own.data,
+        ranges=own.ranges,
+        allow_missing=parameters["allow_missing"],
     )
-    if len(table.patients) < 2:
+    whole = [p for p in table.patients if own.problem.observed(p) is own.problem]
+    if len(whole) < 2:
         raise ValueError(
-            f"{parameters['patients']}: found {len(table.patients)} patient, expected at least 2: "
-            "each is personalised by what was learned from the others"
+            f"{parameters['patients']}: found {len(whole)} patients with all measurements, "
+            "expected at least 2: each is personalised by what was learned from the others"
         )
     staged = [name for name in parameters["methods"] if "cascade" in name]
     if staged:

@@ -18,8 +18,18 @@ from vitolab.trajectories import REASONS, Event, Fit
 KEYS = ("setup", "patient", "method", "n_states", "n_samples", "repeat", "start")
 
 
-def fit_row(problem: Problem, fit: Fit) -> dict[str, Any]:
-    """Columns of the personalizations table that hold the outcome of one personalisation."""
+def fit_row(problem: Problem, fit: Fit, observed: Problem | None = None) -> dict[str, Any]:
+    """Columns of the personalizations table that hold the outcome of one personalisation.
+
+    Parameters
+    ----------
+    problem : Problem
+    fit : Fit
+    observed : Problem, optional
+        The problem with the objectives that were measured, see `Problem.observed`, where these
+        are not all: others are NaN, and named.
+    """
+    observed = problem if observed is None else observed
     row: dict[str, Any] = {
         "solved": fit.solved,
         "n_runs": fit.n_runs,
@@ -27,7 +37,10 @@ def fit_row(problem: Problem, fit: Fit) -> dict[str, Any]:
         "n_restarts": fit.n_restarts,
         "stop_reason": str(fit.stop_reason),
     }
-    row |= {f"misfit:{o.name}": c for o, c in zip(problem.objectives, fit.misfits, strict=True)}
+    if len(observed.objectives) < len(problem.objectives):
+        missing = [o.name for o in problem.objectives if o not in observed.objectives]
+        row |= {"not_measured": " and ".join(missing), **{f"misfit:{o}": np.nan for o in missing}}
+    row |= {f"misfit:{o.name}": c for o, c in zip(observed.objectives, fit.misfits, strict=True)}
     row |= {f"x:{p.name}": x for p, x in zip(problem.parameters, fit.x, strict=True)}
     row |= {f"last:{p.name}": x for p, x in zip(problem.parameters, fit.last_x, strict=True)}
     return row
@@ -43,9 +56,21 @@ def table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 Trace = dict[str, NDArray[Any]]
 
 
-def trace_columns(problem: Problem, fit: Fit, label: Mapping[str, Any]) -> Trace:
-    """Columns of the traces table of one personalisation: one row per forward run."""
+def trace_columns(
+    problem: Problem, fit: Fit, label: Mapping[str, Any], observed: Problem | None = None
+) -> Trace:
+    """Columns of the traces table of one personalisation: one row per forward run.
+
+    Parameters
+    ----------
+    problem, fit, observed
+        See `fit_row`.
+    label : mapping of str to value
+        The `KEYS`.
+    """
     trace = fit.trace
+    measured = (problem if observed is None else observed).objectives
+    unseen = [o.name for o in problem.objectives if o not in measured]
     names = np.array([event.name.lower() for event in Event])[trace.event]
     failed = ~np.isfinite(trace.y).all(axis=1)
     columns: Trace = {name: np.full(fit.n_runs, label[name], dtype=object) for name in KEYS}
@@ -56,11 +81,12 @@ def trace_columns(problem: Problem, fit: Fit, label: Mapping[str, Any]) -> Trace
         "state": trace.state,
     }
     columns |= {f"x:{p.name}": trace.x[:, i] for i, p in enumerate(problem.parameters)}
-    columns |= {f"y:{o.name}": trace.y[:, i] for i, o in enumerate(problem.objectives)}
-    columns |= {f"c:{o.name}": trace.misfits[:, i] for i, o in enumerate(problem.objectives)}
+    columns |= {f"y:{o.name}": trace.y[:, i] for i, o in enumerate(measured)}
+    columns |= {f"c:{o.name}": trace.misfits[:, i] for i, o in enumerate(measured)}
+    columns |= {f"{what}:{o}": np.full(fit.n_runs, np.nan) for what in ("y", "c") for o in unseen}
     if trace.expected is not None:
         expected = trace.expected.T
-        columns |= {f"e:{o.name}": c for o, c in zip(problem.objectives, expected, strict=True)}
+        columns |= {f"e:{o.name}": c for o, c in zip(measured, expected, strict=True)}
     if trace.reasons is not None:
         columns |= {f"why:{name}": c for name, c in zip(REASONS, trace.reasons.T, strict=True)}
     return columns

@@ -24,7 +24,9 @@ from vitolab.validation.parts import (
     check_patients,
     child_seed,
     given,
+    learned_from,
     recorded_walks,
+    training,
     work_through,
 )
 
@@ -60,6 +62,8 @@ def leave_one_out(
         Receives one part per setup, way of learning, size, repeat and patient.
     problems : mapping of setup name to Problem
     patients : sequence of Patient
+        Who lacks a measurement is personalised on the others, by agents that learned from the
+        same walks; nobody learns from them.
     n_samples : mapping of setup name to sequence of int
         Training transitions per patient to go through.
     n_states : mapping of setup name to sequence of int, optional
@@ -218,7 +222,7 @@ def _folds(
                     run,
                     setup,
                     problem,
-                    patients,
+                    learned_from(problem, patients),
                     largest,
                     child,
                     n_jobs,
@@ -241,25 +245,27 @@ def _fold(
     max_runs: int | None,
 ) -> Part:
     """Learn without the patient, then personalise the patient."""
-    train = walks.first(key["n_samples"]).without(patient.name)
+    train = training(walks.first(key["n_samples"]), problem, patient)
+    observed = problem.observed(patient)
     runs = budget(problem) if max_runs is None else max_runs
     child = child_seed(seed, "fold", patient.name)
     agents: dict[str, Personalizer]
     n_states_used = None
     if key["n_states"] is None:
-        agents = {"vito-continuous": ContinuousVito.learn(problem, train, child)}
+        agents = {"vito-continuous": ContinuousVito.learn(observed, train, child)}
     else:
-        used = allowed(key["n_states"], problem, train)
-        vito = Vito.learn(problem, train, used, child, n_replays=n_replays)
+        used = allowed(key["n_states"], observed, train)
+        vito = Vito.learn(observed, train, used, child, n_replays=n_replays)
         n_states_used = vito.states.n_states
         agents = {name: vito.acting(deterministic=name == "vito-deterministic") for name in methods}
     rows, traces = [], []
     for method, agent in agents.items():
         fit = agent.personalize(patient, max_runs=runs, seed=seed)
         label = key | {"method": method, "start": None}
-        rows.append(label | {"n_states_used": n_states_used} | fit_row(problem, fit))
+        row = fit_row(problem, fit, observed)
+        rows.append(label | {"n_states_used": n_states_used} | row)
         if traced:
-            traces.append(trace_columns(problem, fit, label))
+            traces.append(trace_columns(problem, fit, label, observed))
     return table(rows), joined_traces(traces)
 
 

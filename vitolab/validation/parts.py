@@ -165,6 +165,32 @@ def check_patients(patients: Sequence[Patient]) -> None:
         raise ValueError(f"{len(patients)} patients, expected at least 2 to leave one out")
 
 
+def learned_from(problem: Problem, patients: Sequence[Patient]) -> list[Patient]:
+    """Patients from whom agents learn: those with all measurements.
+
+    Raises
+    ------
+    ValueError
+        If these are too few to leave one out.
+    """
+    whole = [p for p in patients if problem.observed(p) is problem]
+    if len(whole) < 2:
+        raise ValueError(
+            f"{len(whole)} patients with all measurements, expected at least 2 to leave one out"
+        )
+    return whole
+
+
+def training(walks: Trajectories, problem: Problem, patient: Patient) -> Trajectories:
+    """Walks of everybody else, with the objectives that were measured of a patient."""
+    others = walks.without(patient.name) if patient.name in walks.patients else walks
+    observed = problem.observed(patient)
+    if observed is problem:
+        return others
+    names = [o.name for o in problem.objectives]
+    return others.observing([names.index(o.name) for o in observed.objectives])
+
+
 def work_through(
     run: PartStore,
     stage: str,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vitolab.agent import Vito
 from vitolab.problem import Patient, Problem
-from vitolab.validation.parts import allowed, child_seed, walks_for
+from vitolab.validation.parts import allowed, child_seed, learned_from, walks_for
 
 
 def policy_arrays(
@@ -38,7 +38,8 @@ def policy_arrays(
         if time.time() >= until:
             break
         samples = n_samples[setup]
-        walks = walks_for(problem, patients, samples, child, n_jobs, cache).first(samples)
+        whole = learned_from(problem, patients)
+        walks = walks_for(problem, whole, samples, child, n_jobs, cache).first(samples)
         used = allowed(n_states[setup], problem, walks)
         vito = Vito.learn(problem, walks, used, child, initialize=False)
         arrays |= {

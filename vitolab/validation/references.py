@@ -145,14 +145,15 @@ def _reference_fold(
 ) -> Part:
     """Personalise the patient by one method from each start; the first is traced."""
     rows, traces = [], []
+    observed = problem.observed(patient)
     for start in range(n_starts):
         label = _label(setup, patient, method, start, seed)
-        fit = REFERENCES[method](problem).personalize(
+        fit = REFERENCES[method](observed).personalize(
             patient, max_runs=max_runs, seed=child_seed(seed, "start", start)
         )
-        rows.append(label | {"n_states_used": None} | fit_row(problem, fit))
+        rows.append(label | {"n_states_used": None} | fit_row(problem, fit, observed))
         if start == 0:
-            traces.append(trace_columns(problem, fit, label))
+            traces.append(trace_columns(problem, fit, label, observed))
     return table(rows), joined_traces(traces)
 
 
