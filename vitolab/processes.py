@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from importlib import import_module
@@ -109,20 +110,27 @@ for group in groups:
 
 
 @contextmanager
-def killed_with_this(group: int) -> Iterator[None]:
-    """Let a group of processes be killed if this process ends meanwhile, by a kill -9 too.
+def killed_with_this(
+    start: Callable[[], subprocess.Popen[bytes]],
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a process that is killed, with its group, if this one ends meanwhile, by a kill -9 too.
 
     Parameters
     ----------
-    group : int
-        Its number, of a process that was started with ``start_new_session``.
+    start : callable
+        Starts it, with ``start_new_session``.
+
+    Raises
+    ------
+    CancelledError
+        If this process is ending.
     """
     guard = _guard(os.getpid())
-    guard.tell(group, lives=True)
+    process = guard.start(start)
     try:
-        yield
+        yield process
     finally:
-        guard.tell(group, lives=False)
+        guard.tell(process.pid, lives=False)
 
 
 class _Guard:
@@ -132,17 +140,37 @@ class _Guard:
         self._lock = Lock()
         self._groups: set[int] = set()
         self._process: subprocess.Popen[bytes] | None = None
-        atexit.register(self._leave)
+        self._is_over = False
+        atexit.register(self._end)
+
+    def start(self, start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
+        """Start a process and tell that its group lives, or do neither."""
+        with self._lock:
+            if self._is_over:
+                raise CancelledError
+            process = start()
+            self._note(process.pid, lives=True)
+        return process
 
     def tell(self, group: int, *, lives: bool) -> None:
         """Tell that a group lives, or does no more."""
         with self._lock:
-            (self._groups.add if lives else self._groups.discard)(group)
-            try:
-                self._write(f"{'+' if lives else '-'}{group}\n")
-            except BrokenPipeError:  # somebody killed it
-                self._leave()
-                self._write("".join(f"+{known}\n" for known in self._groups))
+            if not self._is_over:
+                self._note(group, lives=lives)
+
+    def _note(self, group: int, *, lives: bool) -> None:
+        (self._groups.add if lives else self._groups.discard)(group)
+        try:
+            self._write(f"{'+' if lives else '-'}{group}\n")
+        except BrokenPipeError:  # somebody killed it
+            self._leave()
+            self._write("".join(f"+{known}\n" for known in self._groups))
+
+    def _end(self) -> None:
+        """Let all groups that live be killed; no more is started."""
+        with self._lock:
+            self._is_over = True
+            self._leave()
 
     def _write(self, text: str) -> None:
         if self._process is None:

@@ -226,22 +226,26 @@ class ProgramModel:
         known |= {name: repr(value) for name, value in values.items()}
         command = [_filled(part, known) for part in self.command]
         with (folder / "stdout.txt").open("wb") as out, (folder / "stderr.txt").open("wb") as err:
-            process = subprocess.Popen(
-                command,
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                start_new_session=True,  # so that what it starts can be ended with it
-            )
-            try:
-                with killed_with_this(process.pid), running.held(partial(_kill_group, process.pid)):
-                    _limit(process, self.memory_limit)
-                    code = process.wait(self.time_limit)
-            except subprocess.TimeoutExpired:
-                return NoAnswer(Kind.TIME_OUT, f"no answer within {self.time_limit:g} s")
-            finally:
-                _kill(process)
+
+            def start() -> subprocess.Popen[bytes]:
+                return subprocess.Popen(
+                    command,
+                    cwd=folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    start_new_session=True,  # so that what it starts can be ended with it
+                )
+
+            with killed_with_this(start) as process:
+                try:
+                    with running.held(partial(_kill_group, process.pid)):
+                        _limit(process, self.memory_limit)
+                        code = process.wait(self.time_limit)
+                except subprocess.TimeoutExpired:
+                    return NoAnswer(Kind.TIME_OUT, f"no answer within {self.time_limit:g} s")
+                finally:
+                    _kill(process)
         if code == 0:
             return None
         how = f"exit status {code}" if code > 0 else f"ended by {_signal(-code)}"

@@ -190,6 +190,8 @@ def _folds(
     """
     check_patients(patients)
     for setup, problem in problems.items():
+        whole = learned_from(problem, patients)
+        check_patients(whole, "patients with all measurements")
         largest = max(n_samples[setup])
         sizes: Sequence[int | None] = [None] if n_states is None else n_states[setup]
         for repeat in range(n_repeats):
@@ -222,7 +224,7 @@ def _folds(
                     run,
                     setup,
                     problem,
-                    learned_from(problem, patients),
+                    whole,
                     largest,
                     child,
                     n_jobs,

@@ -159,26 +159,15 @@ def workers(problem: Problem) -> Literal["threads", "processes"]:
     return "threads" if getattr(problem.simulate, "own_processes", False) else "processes"
 
 
-def check_patients(patients: Sequence[Patient]) -> None:
+def check_patients(patients: Sequence[Patient], which: str = "patients") -> None:
     """Refuse too few patients to leave one out."""
     if len(patients) < 2:
-        raise ValueError(f"{len(patients)} patients, expected at least 2 to leave one out")
+        raise ValueError(f"{len(patients)} {which}, expected at least 2 to leave one out")
 
 
 def learned_from(problem: Problem, patients: Sequence[Patient]) -> list[Patient]:
-    """Patients from whom agents learn: those with all measurements.
-
-    Raises
-    ------
-    ValueError
-        If these are too few to leave one out.
-    """
-    whole = [p for p in patients if problem.observed(p) is problem]
-    if len(whole) < 2:
-        raise ValueError(
-            f"{len(whole)} patients with all measurements, expected at least 2 to leave one out"
-        )
-    return whole
+    """Patients from whom agents learn: those with all measurements."""
+    return [p for p in patients if problem.observed(p) is problem]
 
 
 def training(walks: Trajectories, problem: Problem, patient: Patient) -> Trajectories:
