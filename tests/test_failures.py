@@ -1,6 +1,7 @@
 """A failed run is data: whatever went wrong, it is one row, one record, and no crash."""
 
 import shutil
+from concurrent.futures import CancelledError
 from dataclasses import replace
 
 import numpy as np
@@ -176,6 +177,18 @@ def test_a_patient_whose_runs_all_fail_does_not_stop_references(linear_problem, 
     failed = rows["n_failed"] == rows["n_runs"]
     assert set(rows.loc[failed, "patient"]) == {"P0"}
     assert not rows.loc[failed, "solved"].any()
+
+
+def test_what_was_called_off_has_not_failed(linear_problem, linear_patients):
+    """While everything is being stopped, a fold must not end with runs that were never made."""
+
+    def simulate(x, patient):
+        raise CancelledError
+
+    problem = replace(linear_problem, simulate=simulate)
+    with collected() as record, pytest.raises(CancelledError):
+        problem.run(np.zeros((3, 2)), linear_patients[0])
+    assert record.failures == ()
 
 
 def test_causes_are_told_apart_up_to_a_number():

@@ -8,6 +8,7 @@ the misfit is c = y − z, and a patient is personalised when |cᵢ| < ψᵢ for
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -517,8 +518,8 @@ def _answers(problem: Problem, model: Simulate, x: FloatArray, patient: Patient)
             raise
         except _WrongShapeError as error:
             kind, text = Kind.SHAPE, str(error)
-        except (KeyboardInterrupt, GeneratorExit):
-            raise  # whoever stopped this
+        except (KeyboardInterrupt, GeneratorExit, CancelledError):
+            raise  # whoever stopped this: what was not run has not failed
         except BaseException as error:  # some libraries raise what is no Exception
             kind, text = Kind.RAISED, described(error)
     if y.shape == (n, n_objectives):
