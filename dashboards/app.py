@@ -20,7 +20,7 @@ def create_app(results: Path | str = Path("results")) -> Any:
     -------
     panel.Template
     """
-    return load_dashboards("frame").create_app(Path(results))
+    return load_dashboards("kit.frame").create_app(Path(results))
 
 
 if __name__.startswith("bokeh_app_"):  # as Bokeh names the script that it serves

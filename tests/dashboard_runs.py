@@ -16,9 +16,9 @@ from bokeh.models import Axis
 from vitolab.dashboard import load_dashboards
 from vitolab.models import bolus, circulation, rosenbrock
 from vitolab.problem import Objective, Parameter, Problem
-from vitolab.runs import RunFolder
 from vitolab.store import assemble
-from vitolab.tables import patient_table, table
+from vitolab.store.folder import RunFolder
+from vitolab.store.tables import patient_table, table
 from vitolab.validation import policy_arrays
 
 #: Columns that only methods which learn fill.
@@ -289,7 +289,7 @@ def traced(root: Path, *, n_patients: int = 48, n_starts: int = 21, n_steps: int
 
 def listed(root):
     """What reads a store."""
-    found = load_dashboards("source").Source(root)
+    found = load_dashboards("kit.source").Source(root)
     found.refresh(older_than=0)
     return found
 
@@ -297,8 +297,8 @@ def listed(root):
 def opened(page_of, found, **state):
     """A page that has shown what it is asked for."""
     page = page_of.__name__.removesuffix("View").lower()
-    chosen = load_dashboards("selection").Selection(page=page, **state)
-    crew = load_dashboards("worker").Worker()
+    chosen = load_dashboards("kit.selection").Selection(page=page, **state)
+    crew = load_dashboards("kit.worker").Worker()
     view = page_of(chosen, found, crew)
     content = view.panel()
     crew.wait(60)

@@ -7,7 +7,7 @@ import time
 import numpy as np
 from analytic import linear
 
-from vitolab import workers
+from vitolab.parallel import workers
 from vitolab.problem import Patient
 
 

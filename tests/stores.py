@@ -14,9 +14,9 @@ import pandas as pd
 
 from vitolab.problem import Objective, Parameter, Patient, Problem
 from vitolab.reference import NelderMead
-from vitolab.runs import RunFolder
 from vitolab.store import assemble
-from vitolab.tables import fit_row, patient_table, table, trace_table
+from vitolab.store.folder import RunFolder
+from vitolab.store.tables import fit_row, patient_table, table, trace_table
 from vitolab.validation import policy_arrays
 
 #: Text that would act if a page took it for HTML.

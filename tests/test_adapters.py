@@ -18,10 +18,10 @@ import simulators
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vitolab import processes
 from vitolab.adapters import FileFunction, FunctionModel, OdeFunction, ProgramModel, fmu
 from vitolab.adapters import function as function_module
 from vitolab.failures import CannotRun, Kind, collected, explained
+from vitolab.parallel import processes
 from vitolab.problem import Objective, Parameter, Patient, Problem
 
 PATIENT = Patient("P", {"u": 1.0}, {"heart_rate": 60.0})
@@ -298,7 +298,10 @@ def test_each_process_uses_one_thread_of_linear_algebra():
 
 
 def test_a_process_ends_at_once_whose_parent_is_gone_already():
-    code = "import time; from vitolab.processes import end_with; end_with(1, None); time.sleep(60)"
+    code = (
+        "import time; from vitolab.parallel.processes import end_with; "
+        "end_with(1, None); time.sleep(60)"
+    )
     began = time.monotonic()
     ended = subprocess.run([sys.executable, "-c", code], check=False, timeout=50)
     assert ended.returncode == 1

@@ -14,7 +14,7 @@ from vitolab.agent.scale import Scale
 from vitolab.exploration import explore
 from vitolab.models import circulation
 from vitolab.problem import Objective, Parameter, Patient, Problem
-from vitolab.tables import joined_traces, trace_columns
+from vitolab.store.tables import joined_traces, trace_columns
 from vitolab.trajectories import Event, StopReason
 from vitolab.validation import walks_for
 

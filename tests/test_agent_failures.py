@@ -14,10 +14,10 @@ from vitolab.exploration import explore
 from vitolab.mdp import MDP, Policy
 from vitolab.validation import policy_arrays
 
-decisions = load_dashboards("decisions")
-explain = load_dashboards("explain")
-game = load_dashboards("game")
-policy = load_dashboards("policy")
+decisions = load_dashboards("kit.decisions")
+explain = load_dashboards("pages.policy.explain")
+game = load_dashboards("pages.teach.game")
+policy = load_dashboards("pages.policy.learned")
 
 
 @pytest.fixture(scope="module")

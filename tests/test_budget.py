@@ -12,13 +12,14 @@ import pandas as pd
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from vitolab import cli, studies
-from vitolab.claims import OutOfTime
+from vitolab import cli
 from vitolab.files import digest
-from vitolab.records import SCHEMA, Progress
-from vitolab.runs import RunFolder, RunInfo, inspect_run, read_progress
 from vitolab.store import OpenRun, Run
+from vitolab.store.claims import OutOfTime
+from vitolab.store.folder import RunFolder, RunInfo, inspect_run, read_progress
+from vitolab.store.records import SCHEMA, Progress
 from vitolab.studies import Study, run
+from vitolab.studies import running as studies
 from vitolab.validation.parts import work_through
 
 PATIENTS = pd.DataFrame({"setup": "2p", "patient": [f"P{i}" for i in range(8)]})

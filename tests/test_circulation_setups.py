@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vitolab import sizes
 from vitolab.catalogue import CIRCULATION
 from vitolab.files import source_version
 from vitolab.kernels import circulation as kernel
@@ -16,6 +15,7 @@ from vitolab.models import circulation
 from vitolab.models.circulation import model, setups, truth
 from vitolab.models.circulation.setups import pack
 from vitolab.problem import Patient
+from vitolab.studies import sizes
 
 PATIENT = Patient("P1", {}, {"heart_rate": 75})
 

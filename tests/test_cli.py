@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from vitolab import cli, studies
-from vitolab.claims import RunInUse
-from vitolab.runs import RunFolder, RunInfo
+from vitolab import cli
+from vitolab.store.claims import RunInUse
+from vitolab.store.folder import RunFolder, RunInfo
+from vitolab.studies import running as studies
 
 HEAVY = ("panel", "numba", "sklearn", "pandas", "holoviews", "papermill", "scipy.optimize")
 

@@ -22,15 +22,15 @@ from hypothesis import strategies as st
 
 from vitolab import dashboard
 from vitolab.dashboard import load_dashboards
-from vitolab.runs import RunFolder
-from vitolab.sizes import find_study
 from vitolab.store import code_version
+from vitolab.store.folder import RunFolder
+from vitolab.studies.sizes import find_study
 
-safe = load_dashboards("safe")
-selection = load_dashboards("selection")
-source = load_dashboards("source")
-worker = load_dashboards("worker")
-runs_page = load_dashboards("views.runs")
+safe = load_dashboards("kit.safe")
+selection = load_dashboards("kit.selection")
+source = load_dashboards("kit.source")
+worker = load_dashboards("kit.worker")
+runs_page = load_dashboards("pages.runs.page")
 
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,63}", fullmatch=True)
 numbers = st.none() | st.integers(0, 999_999_999)
@@ -337,7 +337,7 @@ def test_finished_work_is_handed_over_piece_by_piece():
 
 def test_a_page_gets_no_more_before_it_has_drawn(tmp_path, monkeypatch):
     """A browser that never says so is waited for, but not for ever."""
-    pace, frame = load_dashboards("pace"), load_dashboards("frame")
+    pace, frame = load_dashboards("kit.pace"), load_dashboards("kit.frame")
     work, got = worker.Worker(), []
     shown = frame.Frame(selection.Selection(), listed(tmp_path), work)
     monkeypatch.setattr(shown, "_next", float("inf"))
@@ -538,7 +538,7 @@ def test_loopback_is_known(address, loopback):
 
 
 def test_no_origin_is_a_wildcard():
-    server = load_dashboards("server")
+    server = load_dashboards("kit.server")
     for address in ("127.0.0.1", "0.0.0.0", "::"):
         origins = server.allowed_origins(address, 5006, ("lab.example.org",))
         assert origins[-1] == "lab.example.org"
@@ -585,7 +585,7 @@ def test_a_file_of_users_is_checked(tmp_path, content):
 
 
 def test_every_page_is_there_or_says_that_it_is_not(tmp_path):
-    frame = load_dashboards("frame")
+    frame = load_dashboards("kit.frame")
     state, work = selection.Selection(), worker.Worker()
     shown = frame.Frame(state, listed(tmp_path), work)
     for page in selection.PAGES:
@@ -601,7 +601,7 @@ def test_every_page_is_there_or_says_that_it_is_not(tmp_path):
 
 def framed(root):
     """The frame of a session, its worker."""
-    frame_module = load_dashboards("frame")
+    frame_module = load_dashboards("kit.frame")
     found, working = listed(root), worker.Worker()
     made = frame_module.Frame(selection.Selection(), found, working)
     made.show()
@@ -669,7 +669,7 @@ def test_a_page_that_fails_leaves_the_others(tmp_path, monkeypatch, capsys, wher
     def fails(*_):
         raise KeyError("what it needs")
 
-    teach = load_dashboards("views.teach")
+    teach = load_dashboards("pages.teach.page")
     monkeypatch.setattr(teach.TeachView, "panel" if where == "build" else "refresh", fails)
     frame.selection.page = "teach"
     frame.show()
@@ -730,7 +730,7 @@ def test_a_sampler_is_no_reference_method(tmp_path):
     table = pd.read_parquet(run / "personalizations.parquet")
     table.loc[table["method"] != "vito", "method"] = "posterior"
     table.to_parquet(run / "personalizations.parquet")
-    assert load_dashboards("facts").read_facts(run / "personalizations.parquet").best == ""
+    assert load_dashboards("kit.facts").read_facts(run / "personalizations.parquet").best == ""
 
 
 def test_a_search_for_a_parameter_fits_into_an_address():
@@ -789,7 +789,7 @@ def test_a_run_whose_table_is_destroyed_is_not_listed_as_whole(tmp_path):
     (run / "personalizations.parquet").write_bytes(b"")
     found = listed(tmp_path)
     found.learn_facts([run.name])
-    shown = load_dashboards("rows").row(found.entries[0])
+    shown = load_dashboards("pages.runs.rows").row(found.entries[0])
     assert shown["status"] == "⚠ damaged"
 
 
@@ -810,7 +810,7 @@ def test_damage_while_the_page_is_open_is_seen(tmp_path, name, gone):
     found.learn_facts([run.name])
     why = f"{name} is {'missing' if gone else 'not as long as it was stored'}"
     assert found.entries[0].facts.damaged == why
-    assert load_dashboards("rows").row(found.entries[0])["note"].endswith(why)
+    assert load_dashboards("pages.runs.rows").row(found.entries[0])["note"].endswith(why)
 
 
 @pytest.mark.parametrize(

@@ -22,23 +22,23 @@ from vitolab.files import checksum
 from vitolab.mdp import Policy
 from vitolab.models import circulation, electrophysiology
 from vitolab.reference import NelderMead
-from vitolab.runs import RunFolder
 from vitolab.states import StateSpace
 from vitolab.store import assemble
-from vitolab.tables import fit_row, patient_table, table, trace_table
+from vitolab.store.folder import RunFolder
+from vitolab.store.tables import fit_row, patient_table, table, trace_table
 from vitolab.trajectories import REASONS
 
-answers = load_dashboards("answers")
-charts = load_dashboards("charts")
-histories = load_dashboards("histories")
-decisions = load_dashboards("decisions")
-fits = load_dashboards("fits")
-pictures = load_dashboards("pictures")
-problems = load_dashboards("problems")
-selection = load_dashboards("selection")
-source = load_dashboards("source")
-worker = load_dashboards("worker")
-page = load_dashboards("views.patient")
+answers = load_dashboards("charts.answers")
+charts = load_dashboards("charts.bokeh")
+histories = load_dashboards("charts.histories")
+decisions = load_dashboards("kit.decisions")
+fits = load_dashboards("pages.patient.fits")
+pictures = load_dashboards("charts.pictures")
+problems = load_dashboards("kit.problems")
+selection = load_dashboards("kit.selection")
+source = load_dashboards("kit.source")
+worker = load_dashboards("kit.worker")
+page = load_dashboards("pages.patient.page")
 
 
 @pytest.fixture(scope="module")

@@ -16,13 +16,13 @@ from vitolab.dashboard import load_dashboards
 from vitolab.models import rosenbrock
 from vitolab.store import Run
 
-explain = load_dashboards("explain")
-figures = load_dashboards("figures")
-further = load_dashboards("further")
-policy = load_dashboards("policy")
-selection = load_dashboards("selection")
-worker = load_dashboards("worker")
-policy_page = load_dashboards("views.policy")
+explain = load_dashboards("pages.policy.explain")
+figures = load_dashboards("charts.figures")
+further = load_dashboards("pages.policy.further")
+policy = load_dashboards("pages.policy.learned")
+selection = load_dashboards("kit.selection")
+worker = load_dashboards("kit.worker")
+policy_page = load_dashboards("pages.policy.page")
 
 
 @pytest.fixture(scope="module")

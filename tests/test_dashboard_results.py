@@ -21,22 +21,22 @@ from dashboard_runs import figure_of, labels_of, listed, opened, plots_of
 
 from vitolab.dashboard import load_dashboards
 from vitolab.models import rosenbrock
-from vitolab.runs import RunFolder
-from vitolab.tables import table
+from vitolab.store.folder import RunFolder
+from vitolab.store.tables import table
 
-compare = load_dashboards("compare")
-choice = load_dashboards("choice")
-explain = load_dashboards("explain")
-export = load_dashboards("export")
-figures = load_dashboards("figures")
-policy = load_dashboards("policy")
-report = load_dashboards("report")
-row_tables = load_dashboards("rows")
-selection = load_dashboards("selection")
-source = load_dashboards("source")
-worker = load_dashboards("worker")
-policy_page = load_dashboards("views.policy")
-results_page = load_dashboards("views.results")
+compare = load_dashboards("pages.results.compare")
+choice = load_dashboards("kit.choice")
+explain = load_dashboards("pages.policy.explain")
+export = load_dashboards("kit.export")
+figures = load_dashboards("charts.figures")
+policy = load_dashboards("pages.policy.learned")
+report = load_dashboards("pages.results.report")
+row_tables = load_dashboards("pages.runs.rows")
+selection = load_dashboards("kit.selection")
+source = load_dashboards("kit.source")
+worker = load_dashboards("kit.worker")
+policy_page = load_dashboards("pages.policy.page")
+results_page = load_dashboards("pages.results.page")
 
 KINDS = {
     "convergence": made.convergence,

@@ -13,12 +13,12 @@ from vitolab.models import circulation, rosenbrock
 from vitolab.problem import Patient
 from vitolab.trajectories import StopReason
 
-game = load_dashboards("game")
-lessons = load_dashboards("lessons")
-scores = load_dashboards("scores")
-selection = load_dashboards("selection")
-worker = load_dashboards("worker")
-page = load_dashboards("views.teach")
+game = load_dashboards("pages.teach.game")
+lessons = load_dashboards("pages.teach.lessons")
+scores = load_dashboards("pages.teach.scores")
+selection = load_dashboards("kit.selection")
+worker = load_dashboards("kit.worker")
+page = load_dashboards("pages.teach.page")
 
 
 @pytest.fixture

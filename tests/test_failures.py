@@ -18,7 +18,7 @@ from vitolab.failures import LONGEST, MOST, OTHERS, Failure, Kind, Record, colle
 from vitolab.problem import Patient
 from vitolab.reference import BobyqaSimple, LeastSquares, NelderMead
 from vitolab.store import OpenRun, Run, open_run
-from vitolab.tables import failure_table, patient_table
+from vitolab.store.tables import failure_table, patient_table
 from vitolab.uncertainty.methods import Learning, Methods, vito_learner
 from vitolab.uncertainty.stability import stability
 from vitolab.validation import child_seed, recorded_walks, walks_for

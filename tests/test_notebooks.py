@@ -9,9 +9,9 @@ from typing import Any
 import nbformat
 import pytest
 
-from vitolab.notebooks import declared_parameters
 from vitolab.store import latest
 from vitolab.studies import GIVEN, OWN, STUDIES, Study, checked_parameters, find_study
+from vitolab.studies.notebooks import declared_parameters
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 

@@ -17,9 +17,9 @@ import pytest
 from vitolab.agent import ContinuousVito
 from vitolab.exploration import explore
 from vitolab.patients import PatientTable, read_patients
-from vitolab.petab import begin_from_petab, read_petab
 from vitolab.problem import Problem
 from vitolab.problemfile import OwnProblem, ProblemError, read_problem
+from vitolab.problemfile.petab import begin_from_petab, read_petab
 from vitolab.reference import LeastSquares
 
 VOLUME, DURATION, GAIN = 2.0, 3.0, 5.0

@@ -17,13 +17,14 @@ import pandas as pd
 import pytest
 from bokeh.core.validation import check_integrity
 
-from vitolab import plots, sizes
+from vitolab import plots
 from vitolab.models import circulation, rosenbrock
 from vitolab.plots import paper, summary, tables
 from vitolab.plots.decisions import action_choice, visits_map
 from vitolab.plots.learning import axis_label
 from vitolab.plots.style import SERIES_COLORS, lighter
 from vitolab.states import StateSpace
+from vitolab.studies import sizes
 from vitolab.validation import REFERENCES
 
 METHODS = ("vito", "vito-deterministic", *REFERENCES)

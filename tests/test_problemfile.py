@@ -14,16 +14,16 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from vitolab import studies
 from vitolab.dashboard import load_dashboards
-from vitolab.notebooks import find_notebook
 from vitolab.patients import InputError, read_patients, template
 from vitolab.problem import Patient
 from vitolab.problemfile import ProblemError, read_problem
-from vitolab.sizes import OWN
-from vitolab.starter import begin
+from vitolab.problemfile.starter import begin
 from vitolab.store import list_runs, open_run
-from vitolab.tables import patient_table
+from vitolab.store.tables import patient_table
+from vitolab.studies import running as studies
+from vitolab.studies.notebooks import find_notebook
+from vitolab.studies.sizes import OWN
 from vitolab.validation import leave_one_out
 
 
@@ -330,10 +330,10 @@ def test_the_documentation_leads_from_nothing_to_a_table_and_the_dashboard(tmp_p
     assert rows["patient"].nunique() == 12
     assert rows[rows["method"] == "vito-continuous"]["solved"].mean() > 0.8
     assert stored.manifest.problems["windkessel"].parameters[0].name == "resistance"
-    source = load_dashboards("source").Source(tmp_path / "results")
+    source = load_dashboards("kit.source").Source(tmp_path / "results")
     source.refresh()
-    shown = load_dashboards("stored").Stored(source, info.path.name)
-    for section in load_dashboards("sections").sections_of("problem"):
+    shown = load_dashboards("kit.stored").Stored(source, info.path.name)
+    for section in load_dashboards("pages.results.sections").sections_of("problem"):
         part = section.build(shown, 0)
         assert part.sentence
         assert "synthetic" not in part.sentence
@@ -501,10 +501,10 @@ def test_the_dashboard_tells_which_runs_failed(own, tmp_path):
         max_runs=20,
     )
     stored = run.finish(problems=problems, patients=patient_table(problems, patients))
-    source = load_dashboards("source").Source(tmp_path)
+    source = load_dashboards("kit.source").Source(tmp_path)
     source.refresh()
-    shown = load_dashboards("stored").Stored(source, stored.path.name)
-    sections = {s.name: s for s in load_dashboards("sections").sections_of("problem")}
+    shown = load_dashboards("kit.stored").Stored(source, stored.path.name)
+    sections = {s.name: s for s in load_dashboards("pages.results.sections").sections_of("problem")}
     part = sections["failures"].build(shown, 0)
     n_failed = stored.personalizations["n_failed"].sum()
     n_runs = stored.personalizations["n_runs"].sum()

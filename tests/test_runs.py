@@ -17,11 +17,10 @@ from typing import Any
 
 import pytest
 
-from vitolab import claims
-from vitolab.claims import RunInUse, last_claims
 from vitolab.files import digest
-from vitolab.runs import RunFolder, inspect_run, read_progress
-from vitolab.store import Run, list_runs, open_run
+from vitolab.store import Run, claims, list_runs, open_run
+from vitolab.store.claims import RunInUse, last_claims
+from vitolab.store.folder import RunFolder, inspect_run, read_progress
 
 N_PARTS = 6
 

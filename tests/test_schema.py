@@ -18,9 +18,9 @@ from vitolab.agent import Vito
 from vitolab.dashboard import load_dashboards
 from vitolab.files import ArrayCache
 from vitolab.problem import Objective, Parameter, Patient, Problem
-from vitolab.records import SCHEMA
-from vitolab.runs import RunFolder
 from vitolab.store import Run, latest, list_runs
+from vitolab.store.folder import RunFolder
+from vitolab.store.records import SCHEMA
 
 FIXTURES = Path(__file__).parent / "fixtures"
 STORE = FIXTURES / "schema-1" / "store"
@@ -68,7 +68,7 @@ def test_a_run_of_schema_1_is_read_and_shown() -> None:
     assert stored == json.loads(json.dumps(PROBLEM.describe()))
     assert len(plots.convergence_table(table))
 
-    source = load_dashboards("source").Source(STORE)
+    source = load_dashboards("kit.source").Source(STORE)
     source.refresh()
     assert [entry.info.status for entry in source.entries] == ["interrupted", "complete"]
     for entry, n in zip(source.entries, (1, 4), strict=True):

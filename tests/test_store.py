@@ -14,8 +14,8 @@ import pytest
 from vitolab import version
 from vitolab.files import digest
 from vitolab.problem import Objective, Parameter, Problem
-from vitolab.runs import RunFolder
 from vitolab.store import Run, code_version, latest, list_runs, open_run
+from vitolab.store.folder import RunFolder
 
 KEYS = ["setup", "patient", "method", "n_states", "n_samples", "repeat", "start"]
 

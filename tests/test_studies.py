@@ -16,14 +16,23 @@ import pandas as pd
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from vitolab import display, notebooks, studies
 from vitolab.models import bolus, circulation, electrophysiology, rosenbrock
-from vitolab.notebooks import checked_value, declared_parameters, execute
-from vitolab.records import Progress
-from vitolab.runs import RunInfo
-from vitolab.sizes import CHOICES
-from vitolab.store import Run, list_runs
-from vitolab.studies import DEMO, STUDIES, Study, checked_parameters, demo, find_study, run
+from vitolab.store import Run, display, list_runs
+from vitolab.store.folder import RunInfo
+from vitolab.store.records import Progress
+from vitolab.studies import (
+    DEMO,
+    STUDIES,
+    Study,
+    checked_parameters,
+    demo,
+    find_study,
+    notebooks,
+    run,
+)
+from vitolab.studies import running as studies
+from vitolab.studies.notebooks import checked_value, declared_parameters, execute
+from vitolab.studies.sizes import CHOICES
 from vitolab.validation import AGENTS, REFERENCES
 
 GIVEN = """seed: int = 0
@@ -180,7 +189,9 @@ def test_a_notebook_that_was_left_early_is_not_complete(
 def test_a_notebook_is_found_in_the_installed_package_or_else_in_the_clone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notebooks, "__file__", str(tmp_path / "vitolab" / "notebooks.py"))
+    monkeypatch.setattr(
+        notebooks, "__file__", str(tmp_path / "vitolab" / "studies" / "notebooks.py")
+    )
     with pytest.raises(ValueError, match=r"the notebook a\.ipynb is not installed"):
         notebooks.find_notebook("a.ipynb")
     for folder in (tmp_path / "notebooks", tmp_path / "vitolab" / "_notebooks"):

@@ -29,8 +29,8 @@ import pytest
 import simulators
 
 from vitolab import cli
-from vitolab.claims import RunFailed
 from vitolab.store import list_runs
+from vitolab.store.claims import RunFailed
 
 KILLS = int(os.environ.get("VITOLAB_KILLS", "10"))
 TABLES = (
@@ -58,7 +58,7 @@ def work(results: Path, seed: int = 5, only: bool = False, **sizes: Any) -> None
     from vitolab.personalization import personalize_file
     from vitolab.problem import Objective, Parameter, Patient, Problem
     from vitolab.store import open_run
-    from vitolab.tables import patient_table
+    from vitolab.store.tables import patient_table
     from vitolab.validation import leave_one_out, policy_arrays, reference_runs
 
     problem = Problem(

@@ -5,7 +5,7 @@ import threading
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from vitolab.threads import one_thread
+from vitolab.parallel.threads import one_thread
 
 
 def n_threads() -> set[int]:

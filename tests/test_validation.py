@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 from joblib import parallel_config
 
-from vitolab import tables, validation
+from vitolab import validation
 from vitolab.agent import ContinuousVito, Vito
 from vitolab.exploration import explore
 from vitolab.problem import Patient
+from vitolab.store import tables
 
 
 class Memory:

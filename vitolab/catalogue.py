@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from vitolab.display import say
+from vitolab.store.display import say
 
 if TYPE_CHECKING:
     from vitolab.patients import PatientTable, Range

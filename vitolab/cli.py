@@ -20,7 +20,7 @@ import typer
 if TYPE_CHECKING:
     from vitolab.catalogue import Model
     from vitolab.problem import Problem
-    from vitolab.records import Progress
+    from vitolab.store.records import Progress
 
 app = typer.Typer(
     add_completion=False,
@@ -61,8 +61,8 @@ def common(
 @app.command("list")
 def list_studies(results: Results = Path("results")) -> None:
     """List the studies, their parameters and last runs."""
-    from vitolab.store import list_runs
-    from vitolab.studies import OWN, STUDIES
+    from vitolab.store.stored import list_runs
+    from vitolab.studies.running import OWN, STUDIES
 
     runs = list_runs(results)
     for study in (*STUDIES, OWN):
@@ -126,7 +126,7 @@ def run(
     ] = None,
 ) -> None:
     """Run a study, or go on with one that was interrupted."""
-    from vitolab import studies
+    from vitolab.studies import running as studies
 
     overrides = dict(_assignment(text) for text in parameter or [])
     for name, file in (("problem", problem), ("patients", patients)):
@@ -172,13 +172,13 @@ def new(
     if what != "problem":
         raise ValueError(f"what is {what!r}, expected problem")
     if petab is not None:
-        from vitolab.petab import begin_from_petab
+        from vitolab.problemfile.petab import begin_from_petab
 
         for note in begin_from_petab(petab, folder).notes:
             typer.echo(note, err=True)
     else:
-        from vitolab.notebooks import find_notebook
-        from vitolab.starter import begin
+        from vitolab.problemfile.starter import begin
+        from vitolab.studies.notebooks import find_notebook
 
         begin(find_notebook("starter/problem.toml").parent, folder)
     for path in sorted(folder.iterdir()):
@@ -193,7 +193,7 @@ def new(
 @app.command()
 def demo(results: Results = Path("results")) -> None:
     """Run one quick study per model and print Vito beside the references."""
-    from vitolab import studies
+    from vitolab.studies import running as studies
 
     last = studies.demo(results)[-1]
     if last.status != "complete":
@@ -270,7 +270,7 @@ def personalize(
     if patients is None:
         raise ValueError("--patients FILE.csv is missing, expected it or --template")
 
-    from vitolab.workers import processors
+    from vitolab.parallel.workers import processors
 
     n_jobs = jobs or processors()
 
@@ -299,9 +299,9 @@ def personalize(
 
     import time
 
-    from vitolab.display import shown
     from vitolab.personalization import CONTINUOUS, personalize_file
-    from vitolab.store import newest_progress
+    from vitolab.store.display import shown
+    from vitolab.store.stored import newest_progress
     from vitolab.validation import REFERENCES
 
     if method in REFERENCES and (train_on is not None or n_samples is not None):
@@ -375,10 +375,10 @@ def doctor() -> None:
     from importlib import metadata
 
     from vitolab.models.electrophysiology.cache import cache_folder
-    from vitolab.notebooks import find_notebook
-    from vitolab.runs import LIBRARIES
-    from vitolab.studies import STUDIES
-    from vitolab.workers import processors
+    from vitolab.parallel.workers import processors
+    from vitolab.store.folder import LIBRARIES
+    from vitolab.studies.notebooks import find_notebook
+    from vitolab.studies.running import STUDIES
 
     typer.echo(f"python {platform.python_version()} ({sys.executable})")
     for name in (*LIBRARIES, "holoviews", "panel", "papermill", "ipykernel"):
@@ -496,7 +496,7 @@ def main() -> None:
         typer.echo("vitolab: stopped; the same command goes on from here", err=True)
         code = STOPPED
     except Exception as error:
-        from vitolab.claims import RunFailed
+        from vitolab.store.claims import RunFailed
 
         message = str(error) if isinstance(error, RunFailed) else _refusal(error)
         if message is None:
@@ -510,8 +510,8 @@ def main() -> None:
 
 def _refusal(error: Exception) -> str | None:
     """Sentence for an error that the user can mend; None for a fault of the program."""
-    from vitolab.claims import RunInUse
     from vitolab.failures import CannotRun
+    from vitolab.store.claims import RunInUse
 
     if hasattr(error, "format_message"):  # usage errors of the command line itself
         return str(error.format_message())

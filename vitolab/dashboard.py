@@ -42,7 +42,7 @@ def load_dashboards(module: str = "") -> ModuleType:
     Parameters
     ----------
     module : str
-        Such as ``selection`` or ``views.runs``; by default the package itself.
+        Such as ``kit.selection`` or ``pages.runs.page``; by default the package itself.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def serve(
             "for a password; set --basic-auth FILE, or a proxy that asks",
             file=sys.stderr,
         )
-    load_dashboards("server").serve(
+    load_dashboards("kit.server").serve(
         Path(results),
         port=port,
         address=address,

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from vitolab.failures import all_failed, listed, note
 from vitolab.files import ArrayCache, digest, source_version, stream
+from vitolab.parallel.workers import parallel
 from vitolab.problem import BoolArray, IntArray, Patient, Problem
 from vitolab.trajectories import Cause, Trajectories, tallied
-from vitolab.workers import parallel
 
 HOPELESS = 50  # failed runs of a patient, without one that answers, after which others decide
 _CAUSES = "causes"  # name of their list among the arrays of stored walks
@@ -47,7 +47,7 @@ def explore(
         Transitions per episode.
     seed : int
     n_jobs : int
-        Patients explored at the same time, see `vitolab.workers.parallel`.
+        Patients explored at the same time, see `vitolab.parallel.workers.parallel`.
     cache : Path, optional
         Folder in whose ``walks`` explored walks are kept and looked up.
 

@@ -17,8 +17,8 @@ from sklearn.cluster import KMeans
 
 from vitolab.density import Mixture, estimate
 from vitolab.kernels import mdp as kernels
+from vitolab.parallel.threads import one_thread
 from vitolab.problem import BoolArray, FloatArray, IntArray, Problem
-from vitolab.threads import one_thread
 
 RADIUS = 180 / np.pi  # of a circle on which one degree of arc has length one
 

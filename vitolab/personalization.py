@@ -18,15 +18,15 @@ import pandas as pd
 from joblib import Parallel, delayed
 
 from vitolab.agent import ContinuousVito, Vito, n_states_at_most
-from vitolab.claims import RunFailed
 from vitolab.failures import collected
 from vitolab.files import atomic, digest
+from vitolab.parallel.threads import one_thread
 from vitolab.patients import InputError, PatientTable, headed
 from vitolab.problem import Patient, Problem
-from vitolab.store import OpenRun, Run, open_run
-from vitolab.tables import fit_row, joined_traces, patient_table, trace_columns
-from vitolab.tables import table as personalization_table
-from vitolab.threads import one_thread
+from vitolab.store.claims import RunFailed
+from vitolab.store.stored import OpenRun, Run, open_run
+from vitolab.store.tables import fit_row, joined_traces, patient_table, trace_columns
+from vitolab.store.tables import table as personalization_table
 from vitolab.trajectories import Personalizer, StopReason, Trajectories
 from vitolab.validation import (
     AGENTS,

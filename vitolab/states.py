@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vitolab.kernels import mdp as kernels
+from vitolab.parallel.threads import one_thread
 from vitolab.problem import FloatArray, IntArray
-from vitolab.threads import one_thread
 
 # More iterations lower the mean squared distance to the centroid by less than 0.3 % (600 states,
 # 50,000 points in six dimensions).

@@ -9,18 +9,8 @@ from vitolab.files import digest, source_version
 
 #: Modules that only store, show or start what the others compute.
 _BYSTANDERS = (
-    *(
-        "__init__",
-        "__main__",
-        "_dashboards",
-        "_notebooks",
-        "catalogue",
-        "claims",
-        "cli",
-        "dashboard",
-    ),
-    *("display", "notebooks", "patients", "plots", "records", "runs", "sizes", "store", "studies"),
-    *("processes", "starter", "version", "workers"),
+    *("__init__", "__main__", "_dashboards", "_notebooks", "catalogue", "cli", "dashboard"),
+    *("parallel", "patients", "plots", "store", "studies", "version"),
 )
 
 

@@ -10,8 +10,8 @@ import time
 
 import numpy as np
 
-from vitolab.runs import RunFolder
 from vitolab.store import list_runs
+from vitolab.store.folder import RunFolder
 
 
 def test_start_of_the_command_line():

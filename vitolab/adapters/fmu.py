@@ -21,8 +21,8 @@ import numpy as np
 
 from vitolab.adapters.timecourse import TimeCourse, unreadable
 from vitolab.files import digest
+from vitolab.parallel.processes import machine, process_started
 from vitolab.problem import FloatArray
-from vitolab.processes import machine, process_started
 
 _NUMBERS = {"Real", "Float64", "Float32"}
 _ALONE = threading.Lock()  # an FMU may allow one instance in a process

@@ -30,10 +30,10 @@ from vitolab.adapters.rows import (
 )
 from vitolab.failures import CannotRun, Kind, described
 from vitolab.files import digest
+from vitolab.parallel.processes import end_with, process_started
+from vitolab.parallel.threads import one_thread
+from vitolab.parallel.workers import processors
 from vitolab.problem import FloatArray, Patient
-from vitolab.processes import end_with, process_started
-from vitolab.threads import one_thread
-from vitolab.workers import processors
 
 PREPARE = 120.0  # s in which a process must be ready for its first call
 _EXIT_CODES = re.compile(r"exit codes of the workers are \{(.+?)\}")

@@ -30,9 +30,9 @@ from vitolab.adapters.rows import (
     selected,
 )
 from vitolab.failures import CannotRun, Kind, described, first_line
+from vitolab.parallel.processes import killed_with_this
+from vitolab.parallel.workers import processors
 from vitolab.problem import FloatArray, Patient
-from vitolab.processes import killed_with_this
-from vitolab.workers import processors
 
 #: Writes the input: ``write(folder, parameters by name, patient)``.
 Write = Callable[[Path, Mapping[str, float], Patient], None]

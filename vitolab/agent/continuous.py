@@ -21,8 +21,8 @@ from vitolab.agent.experience import Experience
 from vitolab.agent.folder import read_agent, write_agent
 from vitolab.agent.scale import Scale
 from vitolab.files import stream
+from vitolab.parallel.threads import one_thread
 from vitolab.problem import FloatArray, Patient, Problem
-from vitolab.threads import one_thread
 from vitolab.trajectories import Event, Fit, StopReason, Trace, Trajectories, check_budget
 
 FILE = "continuous.json"

@@ -22,7 +22,7 @@ from vitolab.plots.style import (
 )
 from vitolab.plots.summary import order_of, summarize
 from vitolab.problem import Objective
-from vitolab.records import ObjectiveRecord
+from vitolab.store.records import ObjectiveRecord
 
 FloatArray = NDArray[np.float64]
 

@@ -20,7 +20,7 @@ from vitolab.plots.style import (
     style,
 )
 from vitolab.problem import Problem
-from vitolab.records import ProblemRecord
+from vitolab.store.records import ProblemRecord
 
 FloatArray = NDArray[np.float64]
 Problems = Mapping[str, Problem | ProblemRecord]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from vitolab.plots.style import MAP, SUCCESS_COLOR, panel, series_color, style
 from vitolab.problem import Objective, Parameter
-from vitolab.records import ObjectiveRecord, ParameterRecord
 from vitolab.states import StateSpace
+from vitolab.store.records import ObjectiveRecord, ParameterRecord
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

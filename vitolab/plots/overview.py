@@ -8,7 +8,7 @@ from vitolab.plots.convergence import learning_panel
 from vitolab.plots.learning import policy_map
 from vitolab.plots.style import layout
 from vitolab.plots.walks import function_map, personalization_paths
-from vitolab.store import Run
+from vitolab.store.stored import Run
 
 
 def overview(tour: Run, convergence: Run) -> Any:

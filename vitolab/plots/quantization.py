@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from vitolab.plots.learning import axis_label
 from vitolab.plots.style import SUCCESS_COLOR, fill, layout, panel, style
 from vitolab.problem import Objective
-from vitolab.records import ObjectiveRecord
 from vitolab.states import StateSpace, scaled
+from vitolab.store.records import ObjectiveRecord
 
 FloatArray = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vitolab.plots.learning import axis_label
 from vitolab.plots.style import MAP, SUCCESS_COLOR, fill, panel, series_color, style
 from vitolab.problem import Problem
-from vitolab.records import ProblemRecord
+from vitolab.store.records import ProblemRecord
 
 FloatArray = NDArray[np.float64]
 

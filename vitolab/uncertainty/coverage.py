@@ -17,7 +17,7 @@ import numpy as np
 
 from vitolab.files import digest, stream
 from vitolab.problem import FloatArray, Patient, Problem
-from vitolab.tables import KEYS, Trace, fit_row, joined_traces, table
+from vitolab.store.tables import KEYS, Trace, fit_row, joined_traces, table
 from vitolab.uncertainty.methods import Methods, Walks
 from vitolab.uncertainty.posterior import LogProbability, Posterior, deviations, sample_posterior
 from vitolab.uncertainty.solutions import solution_set

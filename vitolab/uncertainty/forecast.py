@@ -25,7 +25,7 @@ import numpy as np
 from vitolab.files import digest
 from vitolab.models.bolus import PRESSURES
 from vitolab.problem import FloatArray, Patient, Problem
-from vitolab.tables import fit_row, table
+from vitolab.store.tables import fit_row, table
 from vitolab.uncertainty.bolus import Bolus
 from vitolab.uncertainty.methods import Methods, Walks
 from vitolab.validation.parts import Part, PartStore, budget, child_seed

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vitolab.files import digest, stream
 from vitolab.problem import Patient, Problem
-from vitolab.tables import fit_row, table
+from vitolab.store.tables import fit_row, table
 from vitolab.uncertainty.methods import Methods, Walks
 from vitolab.uncertainty.posterior import deviations
 from vitolab.validation.parts import Part, PartStore, budget, child_seed

@@ -13,7 +13,7 @@ from vitolab.files import digest, stream
 from vitolab.initialization import Initializer
 from vitolab.problem import Patient, Problem
 from vitolab.reference import StartOnly
-from vitolab.tables import fit_row, joined_traces, table, trace_columns
+from vitolab.store.tables import fit_row, joined_traces, table, trace_columns
 from vitolab.trajectories import Personalizer, Trajectories
 from vitolab.validation.parts import (
     EPISODE,

@@ -11,7 +11,7 @@ import numpy as np
 from vitolab.agent import ContinuousVito, Vito
 from vitolab.files import digest, stream
 from vitolab.problem import FloatArray, IntArray, Patient, Problem
-from vitolab.tables import fit_row, joined_traces, table, trace_columns
+from vitolab.store.tables import fit_row, joined_traces, table, trace_columns
 from vitolab.trajectories import Personalizer, Trajectories
 from vitolab.validation.parts import (
     EPISODE,

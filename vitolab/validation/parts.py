@@ -16,10 +16,10 @@ from vitolab.agent import n_states_at_most
 from vitolab.exploration import HOPELESS, explore
 from vitolab.failures import Failure, all_failed, collected
 from vitolab.files import digest
+from vitolab.parallel.workers import parallel
 from vitolab.problem import Patient, Problem
-from vitolab.tables import failure_table
+from vitolab.store.tables import failure_table
 from vitolab.trajectories import Trajectories
-from vitolab.workers import parallel
 
 EPISODE = 100
 
@@ -204,7 +204,7 @@ def work_through(
     fold : callable
         Gives the part: ``fold(*work[key])``, after the walks if there are any.
     n_jobs, prefer
-        Folds at the same time, see `vitolab.workers.parallel`.
+        Folds at the same time, see `vitolab.parallel.workers.parallel`.
     walks : callable, optional
         Gives what all folds learn from; called once, and only if a part is missing.
 

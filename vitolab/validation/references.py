@@ -19,7 +19,7 @@ from vitolab.reference import (
     StartOnly,
     random_start,
 )
-from vitolab.tables import fit_row, joined_traces, table, trace_columns
+from vitolab.store.tables import fit_row, joined_traces, table, trace_columns
 from vitolab.trajectories import Personalizer
 from vitolab.validation.parts import (
     Part,

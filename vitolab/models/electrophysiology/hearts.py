@@ -32,9 +32,9 @@ from vitolab.models.electrophysiology.leadfield import prepare as prepare_leads
 from vitolab.models.electrophysiology.mesh import generate
 from vitolab.models.electrophysiology.shapes import PRESETS
 from vitolab.models.electrophysiology.torso import superellipsoid
+from vitolab.parallel.processes import watched
+from vitolab.parallel.threads import one_thread
 from vitolab.problem import FloatArray, Patient
-from vitolab.processes import watched
-from vitolab.threads import one_thread
 
 __all__ = ["LEAD_FIELDS", "NUMBERS", "SHAPE", "Heart", "heart", "in_torso", "prepare", "prepared"]
 

@@ -15,8 +15,8 @@ from joblib import Parallel, delayed
 
 from vitolab.models.electrophysiology.model import Definition, outputs, problem
 from vitolab.models.electrophysiology.ratios import RATIOS, REFERENCE
+from vitolab.parallel.processes import watched
 from vitolab.problem import FloatArray, IntArray, Patient, Problem
-from vitolab.processes import watched
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,0 +1,1 @@
+"""What all pages share: the store, the selection, the worker, and parts of a page."""

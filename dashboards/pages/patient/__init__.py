@@ -1,0 +1,1 @@
+"""The page Patient: one personalisation run by run."""

@@ -1,0 +1,1 @@
+"""The page Policy: the states, values and actions that an agent has learned."""

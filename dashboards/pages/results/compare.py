@@ -1,0 +1,266 @@
+"""Several runs or setups in one figure, and what differs between runs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import holoviews as hv
+import pandas as pd
+
+from vitolab.plots.style import (
+    MARKERS,
+    METHOD_COLORS,
+    SERIES_COLORS,
+    layout,
+    method_label,
+    panel,
+    series,
+    style,
+)
+from vitolab.plots.summary import order_of, over_repeats, setups_of, summarize
+
+from ...kit import safe
+from ...kit.part import Part
+from ...kit.stored import SIZES, largest
+
+#: A label and the personalisations that it stands for.
+Groups = Sequence[tuple[str, pd.DataFrame]]
+_MEASURES = (("success", "solved [%]"), ("runs_all", "mean forward runs, all"))
+
+
+def places(run_ids: Sequence[str]) -> dict[str, int]:
+    """Fixed place among the colours and markers of each run.
+
+    It follows from the identifier, and only where two would share a place from the other: a run
+    keeps its colour while others come and go.
+    """
+    taken: dict[str, int] = {}
+    n = len(SERIES_COLORS)
+    for run in sorted(set(run_ids)):
+        place = hashlib.sha256(run.encode()).digest()[0] % n
+        free = [(place + k) % n for k in range(n) if (place + k) % n not in taken.values()]
+        taken[run] = free[0] if free else place
+    return taken
+
+
+def methods_table(groups: Groups, what: str = "setup") -> pd.DataFrame:
+    """Success and cost of each method of each group; the starts' lowest and highest beside."""
+    table = []
+    for label, rows in groups:
+        rows = largest(rows)
+        for method in _methods(rows):
+            own = rows[rows["method"] == method]
+            total = summarize(own, ["method"]).iloc[0]
+            starts = summarize(own, ["start"])["success"]
+            samples = own["n_samples"].dropna()
+            table.append(
+                {
+                    what: label,
+                    "method": method_label(method),
+                    "samples per patient": f"{int(samples.iloc[0]):,}" if len(samples) else "",
+                    "personalisations": len(own),
+                    "success [%]": round(total["success"], 1),
+                    "runs, all": round(total["runs_all"], 1),
+                    "runs, solved": round(total["runs_solved"], 1),
+                    "success, starts from [%]": round(starts.min(), 1),
+                    "to [%]": round(starts.max(), 1),
+                }
+            )
+    return pd.DataFrame(table)
+
+
+def _setups(groups: Groups) -> list[str]:
+    """Setups of some runs, those that most of them share first."""
+    names = [setup for _, rows in groups for setup in rows["setup"].unique().tolist()]
+    return sorted(setups_of(names), key=lambda setup: -names.count(setup))
+
+
+def _methods(rows: pd.DataFrame) -> list[str]:
+    """Methods of some rows, in the order of all tables."""
+    known = order_of(rows["method"].tolist())
+    return [m for m in METHOD_COLORS if m in known] + [m for m in known if m not in METHOD_COLORS]
+
+
+def methods_figure(groups: Groups, where: Mapping[str, int] | None = None, title: str = "") -> Any:
+    """Success and mean forward runs of each method, a marker for each group.
+
+    Parameters
+    ----------
+    groups : sequence of (str, DataFrame)
+    where : mapping of label to int, optional
+        Places among the colours.
+    title : str
+    """
+    methods = _methods(pd.concat([rows for _, rows in groups]))[::-1]
+    table = methods_table(groups, "group")
+    panels: list[Any] = []
+    for column, label in (("success [%]", _MEASURES[0][1]), ("runs, all", _MEASURES[1][1])):
+        items: list[Any] = []
+        for position, (group, _) in enumerate(groups):
+            own = table[table["group"] == group]
+            shift = 0.5 * ((position + 0.5) / len(groups) - 0.5)
+            labels = [method_label(method) for method in methods]
+            rows = [labels.index(name) - shift for name in own["method"]]
+            place = position if where is None else where[group]
+            color = SERIES_COLORS[place % len(SERIES_COLORS)]
+            if column == "success [%]":
+                ends = (own["success, starts from [%]"], rows, own["to [%]"], rows)
+                line = hv.Segments(ends, ["x", "y", "x_to", "y_to"])
+                items.append(style(line, color=color, line_width=2.5, alpha=0.4))
+            dots = hv.Scatter((own[column], rows), "x", "y", label=group)
+            marker = MARKERS[place % len(MARKERS)]
+            tools = {"tools": ["hover"]}
+            items.append(style(dots, color=color, size=9, marker=marker, bokeh=tools))
+        panels.append(
+            panel(
+                hv.Overlay(items),
+                title=title if column == "success [%]" else "",
+                xlabel=f"{label}; line: random starts" if column == "success [%]" else label,
+                ylabel="",
+                size=(4.0, 0.9 + 0.32 * len(methods)),
+                legend="right" if panels and len(groups) > 1 else None,
+                yticks=list(enumerate(labels)),
+                ylim=(-0.6, len(methods) - 0.4),
+                xlim=(-3.0, 103.0)
+                if column == "success [%]"
+                else (0.0, 1.06 * table[column].max()),
+            )
+        )
+    size = (4.0, 0.9 + 0.32 * len(methods))
+    return layout(panels, columns=2, size=size, gap=(0.7, 0.4))
+
+
+def swept(groups: Groups) -> str:
+    """The size that all of some runs go through; empty if there is none."""
+    vito = [rows[rows["method"] == "vito"] for _, rows in groups]
+    vito = [rows for rows in vito if len(rows)]
+    for size in SIZES:
+        numbers = [rows.groupby("setup")[size].nunique().max() for rows in vito]
+        if numbers and min(numbers) > 1:
+            return size
+    return ""
+
+
+def sweep_figure(groups: Groups, where: Mapping[str, int], size: str) -> Any:
+    """Curves of Vito in several runs: a row of panels for each setup, a colour for each run."""
+    setups = _setups(groups)
+    panels: list[Any] = []
+    for setup in setups:
+        for measure, label in _MEASURES:
+            items: list[Any] = []
+            highest = 0.0
+            for group, rows in groups:
+                own = rows[(rows["setup"] == setup) & (rows["method"] == "vito")]
+                if own.empty:
+                    continue
+                place = where[group]
+                means = over_repeats(
+                    summarize(own, [size, "repeat"]).astype({size: float}), [size], measure
+                )
+                top = (means["mean"] + means["deviation"].fillna(0.0)).max()
+                highest = max(highest, float(top)) if pd.notna(top) else highest
+                items += series(
+                    means,
+                    size,
+                    label=group,
+                    color=SERIES_COLORS[place % len(SERIES_COLORS)],
+                    dash="solid",
+                    marker=MARKERS[place % len(MARKERS)],
+                )
+            if items:
+                success = measure == "success"
+                panels.append(
+                    panel(
+                        hv.Overlay(items),
+                        title=setup,
+                        xlabel=SIZES[size],
+                        ylabel=label,
+                        # one for all, beside the first row
+                        legend="right" if len(panels) == 1 else None,
+                        logx=size == "n_samples",
+                        padding=0.06,
+                        ylim=(-3.0, 103.0) if success else (0.0, 1.08 * highest or 1.0),
+                    )
+                )
+    return layout(panels, columns=2, gap=(0.3, 0.6))
+
+
+def sweep_table(groups: Groups, size: str) -> pd.DataFrame:
+    """Numbers of `sweep_figure`."""
+    tables = [
+        summarize(rows[rows["method"] == "vito"], ["setup", size]).round(1).assign(run=group)
+        for group, rows in groups
+    ]
+    names = {size: SIZES[size], "n": "personalisations", "success": "success [%]"}
+    names |= {"runs_all": "runs, all", "runs_solved": "runs, solved"}
+    table = pd.concat(tables, ignore_index=True).rename(columns=names)
+    return table[["run", "setup", *names.values()]]
+
+
+def compared(groups: Groups, ids: Mapping[str, str]) -> Part:
+    """Some runs in one figure.
+
+    Parameters
+    ----------
+    groups : sequence of (str, DataFrame)
+        Label and personalisations of each run.
+    ids : mapping of label to identifier
+        From which the colours follow.
+    """
+    place = places(list(ids.values()))
+    where = {label: place[run] for label, run in ids.items()}
+    size = swept(groups)
+    if size:
+        table = sweep_table(groups, size)
+        return Part(_told(groups), sweep_figure(groups, where, size), (("Curves", table),))
+    setups = _setups(groups)
+    panels: list[Any] = []
+    tables = []
+    for setup in setups:
+        own = [(label, rows[rows["setup"] == setup]) for label, rows in groups]
+        own = [(label, rows) for label, rows in own if len(rows)]
+        pair = list(methods_figure(own, where, setup))
+        panels += [style(p, show_legend=False) for p in pair] if panels else pair
+        tables.append(methods_table(own, "run").assign(setup=setup))
+    table = pd.concat(tables, ignore_index=True)
+    figure = layout(panels, columns=2, gap=(0.7, 0.6))
+    return Part(_told(groups), figure, (("Success and cost", table),))
+
+
+def _told(groups: Groups) -> str:
+    """Success of Vito in each run.
+
+    In the setups that all runs with Vito have; where there is none, in all of each.
+    """
+    acted = {label: largest(rows[rows["method"] == "vito"]) for label, rows in groups}
+    setups = [set(rows["setup"]) for rows in acted.values() if len(rows)]
+    shared = [s for s in _setups(groups) if all(s in own for own in setups)] if setups else []
+    lines = []
+    for label, rows in acted.items():
+        told = []
+        for setup in shared or sorted(set(rows["setup"])):
+            own = rows[rows["setup"] == setup]
+            if len(own):
+                rate, runs = 100.0 * own["solved"].mean(), own["n_runs"].mean()
+                told.append(f"{setup} {rate:.0f} % with {runs:.1f} forward runs on average")
+        solves = f"Vito solves {', '.join(told)}" if told else "none by the paper's agent"
+        lines.append(f"{label}: {solves}, with its largest training.")
+    return "\n".join(lines)
+
+
+def swatches(labels: Mapping[str, str]) -> str:
+    """HTML that tells which colour a run has.
+
+    Parameters
+    ----------
+    labels : mapping of identifier to label
+    """
+    place = places(list(labels))
+    told = []
+    for run, label in labels.items():
+        color = SERIES_COLORS[place[run] % len(SERIES_COLORS)]
+        dot = f'<span aria-hidden="true" style="color:{color}">●</span>'
+        told.append(f"<span>{dot} {safe.text(label)}</span>")
+    return f'<div class="row">{"".join(told)}</div>'

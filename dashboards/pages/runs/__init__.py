@@ -1,0 +1,1 @@
+"""The page Runs: all stored and running studies."""

@@ -1,0 +1,1 @@
+"""The page Teach: a game against Vito."""

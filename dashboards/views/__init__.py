@@ -1,1 +1,0 @@
-"""One module per page; each has a class ``<Name>View`` with a method ``panel``."""

@@ -1,0 +1,1 @@
+"""Who computes: threads, processes and the workers of a cluster."""

@@ -1,0 +1,76 @@
+"""What a command says while it works: lines, and how far a run is."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+from vitolab.store.records import Progress
+
+Read = Callable[[], Progress | None]
+
+
+def say(line: str) -> None:
+    """Tell the user."""
+    print(line, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def shown(read: Read) -> Iterator[None]:
+    """Show how far a run is while it goes on: a bar on a terminal, plain lines elsewhere.
+
+    Parameters
+    ----------
+    read : callable
+        Answers with the progress of the run, or None where there is none yet.
+    """
+    stop = Event()
+    show = _show_bar if sys.stderr.isatty() else _show_lines
+    thread = Thread(target=show, args=(read, stop.wait), name="vitolab progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _show_bar(read: Read, wait: Callable[[float], bool]) -> None:
+    """Draw a bar per stage until told to stop."""
+    from tqdm import tqdm
+
+    bar, stage, ended = None, None, False
+    while not ended:
+        ended = wait(0.5)
+        progress = read()
+        if progress is None or not progress.total:
+            continue
+        if bar is None or progress.stage != stage:
+            if bar is not None:
+                bar.close()
+            stage = progress.stage
+            bar = tqdm(desc=stage, total=progress.total, file=sys.stderr)
+        bar.n = progress.done
+        bar.refresh()
+    if bar is not None:
+        bar.close()
+
+
+def _show_lines(read: Read, wait: Callable[[float], bool]) -> None:
+    """Print a line when a stage begins, every half minute and at the end."""
+    said: tuple[str, int, int] | None = None
+    last = time.monotonic()
+    ended = False
+    while not ended:
+        ended = wait(0.5)
+        progress = read()
+        if progress is None or not progress.total:
+            continue
+        state = (progress.stage, progress.done, progress.total)
+        began = said is None or said[0] != progress.stage
+        if state != said and (began or ended or time.monotonic() - last > 30):
+            said, last = state, time.monotonic()
+            say(f"  {progress.stage}: {progress.done} of {progress.total}")
