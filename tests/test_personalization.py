@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vitolab import personalization
+from vitolab import agent, personalization
+from vitolab.methods import AGENTS
 from vitolab.patients import InputError, PatientTable, read_patients
 from vitolab.personalization import fit_table, personalize_file, training_overlap
 from vitolab.problem import Patient, Problem
 from vitolab.store import latest, list_runs
-from vitolab.validation import AGENTS
 
 DATA = {"offset": ""}
 
@@ -101,13 +101,13 @@ def test_patients_who_train_are_left_out_of_their_own_training(
 ):
     """The training set is the file itself; each patient's walks stay out, whatever the name."""
     learned: list[tuple[str, ...]] = []
-    learn = personalization.Vito.learn.__func__
+    learn = agent.Vito.learn.__func__
 
     def spy(cls, problem, walks, *args, **kwargs):
         learned.append(walks.patients)
         return learn(cls, problem, walks, *args, **kwargs)
 
-    monkeypatch.setattr(personalization.Vito, "learn", classmethod(spy))
+    monkeypatch.setattr(agent.Vito, "learn", classmethod(spy))
     monkeypatch.setattr(personalization, "policy_arrays", lambda *args, **kwargs: None)
     file = linear_patients[:3]
     alias = dataclasses.replace(file[1], name="alias")  # the same person under another name
@@ -130,13 +130,13 @@ def test_the_agent_with_continuous_actions_learns_from_others_only(
     run, linear_patients, monkeypatch
 ):
     learned: list[tuple[str, ...]] = []
-    learn = personalization.ContinuousVito.learn.__func__
+    learn = agent.ContinuousVito.learn.__func__
 
     def spy(cls, problem, walks, *args, **kwargs):
         learned.append(walks.patients)
         return learn(cls, problem, walks, *args, **kwargs)
 
-    monkeypatch.setattr(personalization.ContinuousVito, "learn", classmethod(spy))
+    monkeypatch.setattr(agent.ContinuousVito, "learn", classmethod(spy))
     file = linear_patients[:3]
     run(file, file, methods=("vito-continuous",), n_samples=20)
     assert sorted(learned) == [("P0", "P1"), ("P0", "P2"), ("P1", "P2")]
@@ -182,13 +182,13 @@ def test_every_agent_can_be_asked_for_and_feels_no_other(
 ):
     """Hindsight learns from the same walks, each once and five times more."""
     file, replays = linear_patients[:2], []
-    learn = personalization.Vito.learn.__func__
+    learn = agent.Vito.learn.__func__
 
     def spy(cls, *args, n_replays=0, **kwargs):
         replays.append(n_replays)
         return learn(cls, *args, n_replays=n_replays, **kwargs)
 
-    monkeypatch.setattr(personalization.Vito, "learn", classmethod(spy))
+    monkeypatch.setattr(agent.Vito, "learn", classmethod(spy))
     monkeypatch.setattr(personalization, "policy_arrays", lambda *args, **kwargs: None)
     together = run(file, linear_patients, methods=AGENTS, results_root=tmp_path / "all")
     assert set(together["method"]) == set(AGENTS)
@@ -290,7 +290,7 @@ def test_after_a_failure_nothing_half_written_is_left_and_finished_patients_are_
 ):
     out = tmp_path / "fit.csv"
     out.write_text("of yesterday", encoding="utf-8")
-    personalize = personalization.Vito.personalize
+    personalize = agent.Vito.personalize
     done: list[str] = []
 
     def breaks(self, patient, **more):
@@ -300,7 +300,7 @@ def test_after_a_failure_nothing_half_written_is_left_and_finished_patients_are_
         return personalize(self, patient, **more)
 
     file, train_on = linear_patients[:4], linear_patients[4:]
-    monkeypatch.setattr(personalization.Vito, "personalize", breaks)
+    monkeypatch.setattr(agent.Vito, "personalize", breaks)
     with pytest.raises(RuntimeError):
         run(file, train_on, out=out)
     (failed,) = list_runs(tmp_path / "results")
@@ -314,7 +314,7 @@ def test_after_a_failure_nothing_half_written_is_left_and_finished_patients_are_
         again.append(patient.name)
         return personalize(self, patient, **more)
 
-    monkeypatch.setattr(personalization.Vito, "personalize", counts)
+    monkeypatch.setattr(agent.Vito, "personalize", counts)
     fitted = run(file, train_on, out=out)
     assert again == ["P2", "P3"]  # the first two are not computed twice
     clean = run(file, train_on, results_root=tmp_path / "clean")
@@ -327,7 +327,7 @@ def test_after_a_failure_nothing_half_written_is_left_and_finished_patients_are_
 def test_a_run_that_the_user_stopped_goes_on_where_it_was(
     run, linear_patients, tmp_path, monkeypatch
 ):
-    personalize = personalization.Vito.personalize
+    personalize = agent.Vito.personalize
 
     def stopped(self, patient, **more):
         if patient.name == "P1":
@@ -335,7 +335,7 @@ def test_a_run_that_the_user_stopped_goes_on_where_it_was(
         return personalize(self, patient, **more)
 
     with monkeypatch.context() as patched:
-        patched.setattr(personalization.Vito, "personalize", stopped)
+        patched.setattr(agent.Vito, "personalize", stopped)
         with pytest.raises(KeyboardInterrupt):
             run(linear_patients[:2], linear_patients[2:])
     (info,) = list_runs(tmp_path / "results")

@@ -18,6 +18,7 @@ import pytest
 from bokeh.core.validation import check_integrity
 
 from vitolab import plots
+from vitolab.methods import REFERENCES
 from vitolab.models import circulation, rosenbrock
 from vitolab.plots import paper, summary, tables
 from vitolab.plots.decisions import action_choice, visits_map
@@ -25,7 +26,6 @@ from vitolab.plots.learning import axis_label
 from vitolab.plots.style import SERIES_COLORS, lighter
 from vitolab.states import StateSpace
 from vitolab.studies import sizes
-from vitolab.validation import REFERENCES
 
 METHODS = ("vito", "vito-deterministic", *REFERENCES)
 NULLABLE = ("n_states", "n_samples", "repeat", "start")

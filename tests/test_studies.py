@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from vitolab.methods import AGENTS, REFERENCES
 from vitolab.models import bolus, circulation, electrophysiology, rosenbrock
 from vitolab.store import Run, display, list_runs
 from vitolab.store.folder import RunInfo
@@ -33,7 +34,6 @@ from vitolab.studies import (
 from vitolab.studies import running as studies
 from vitolab.studies.notebooks import checked_value, declared_parameters, execute
 from vitolab.studies.sizes import CHOICES
-from vitolab.validation import AGENTS, REFERENCES
 
 GIVEN = """seed: int = 0
 n_jobs: int = 2
@@ -481,7 +481,7 @@ def test_too_small_counts_are_refused_before_anything_runs(
     [
         ("wbc-12p", {"setups": ["7p"]}, "setups holds '7p', expected one of 2p, 3p, 5p, 6p, 9p"),
         ("wbc-12p", {"agents": ["foo"]}, "agents holds 'foo', expected one of vito,"),
-        ("wbc-12p", {"methods": ["vito"]}, "methods holds 'vito', expected one of nelder-mead,"),
+        ("wbc-12p", {"methods": ["vito"]}, "methods holds 'vito', expected one of bobyqa-simple,"),
         ("wbc-12p", {"setups": ["9p"]}, "n_samples holds nothing for '9p', expected a size"),
         ("stability", {"n_perturbations": 1}, "n_perturbations holds 1, expected at least 2"),
         ("stability", {"deviation_share": -1.0}, "deviation_share holds -1, expected above 0"),

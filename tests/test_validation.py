@@ -8,6 +8,7 @@ from joblib import parallel_config
 from vitolab import validation
 from vitolab.agent import ContinuousVito, Vito
 from vitolab.exploration import explore
+from vitolab.methods import AGENTS
 from vitolab.problem import Patient
 from vitolab.store import tables
 
@@ -135,7 +136,7 @@ def test_nothing_of_the_held_out_patient_is_learned_from(
             patients,
             n_states={"p": [20]},
             n_samples={"p": [100]},
-            methods=validation.AGENTS,
+            methods=AGENTS,
         )
     names = {p.name for p in patients}
     expected = [names - {p.name} for p in patients]
@@ -247,7 +248,7 @@ def all_agents(linear_problem, linear_patients):
         linear_patients[:4],
         n_states={"linear": [30]},
         n_samples={"linear": [2, 200]},
-        methods=validation.AGENTS,
+        methods=AGENTS,
         n_replays=2,
     )
     return run
@@ -255,7 +256,7 @@ def all_agents(linear_problem, linear_patients):
 
 def test_agents_act_by_name_and_do_not_feel_each_other(all_agents, linear_problem, linear_patients):
     table, traces = all_agents.tables()
-    assert table.groupby("method").size().to_dict() == dict.fromkeys(validation.AGENTS, 4 * 2)
+    assert table.groupby("method").size().to_dict() == dict.fromkeys(AGENTS, 4 * 2)
     continuous = table.method == "vito-continuous"
     assert table.n_states.isna().equals(continuous)
     assert table.n_states_used.isna().equals(continuous)
@@ -436,7 +437,7 @@ def test_the_patients_table_holds_what_was_measured(linear_problem, linear_patie
 
 @pytest.mark.parametrize(
     ("asked", "why"),
-    [({"methods": ["foo"]}, "method is 'foo', expected one of nelder"), ({"n_starts": 0}, "is 0")],
+    [({"methods": ["foo"]}, "method is 'foo', expected one of bobyqa"), ({"n_starts": 0}, "is 0")],
 )
 def test_reference_runs_that_cannot_be_are_refused(linear_problem, linear_patients, asked, why):
     run = Memory()

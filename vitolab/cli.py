@@ -299,10 +299,10 @@ def personalize(
 
     import time
 
-    from vitolab.personalization import CONTINUOUS, personalize_file
+    from vitolab.methods import REFERENCES
+    from vitolab.personalization import personalize_file
     from vitolab.store.display import shown
     from vitolab.store.stored import newest_progress
-    from vitolab.validation import REFERENCES
 
     if method in REFERENCES and (train_on is not None or n_samples is not None):
         raise ValueError(f"--method is {method}, which learns nothing from --train-on, --n-samples")
@@ -315,7 +315,7 @@ def personalize(
             train_on=training,
             trained_on=trained_on,
             n_states=chosen.n_states[setup],
-            n_samples=n_samples or (100 if method == CONTINUOUS else 2000),
+            n_samples=n_samples,
             max_runs=chosen.max_runs,
             methods=(method,),
             seed=seed,

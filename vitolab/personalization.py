@@ -9,18 +9,30 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
 
-from vitolab.agent import ContinuousVito, Vito, n_states_at_most
-from vitolab.failures import collected
 from vitolab.files import atomic, digest
-from vitolab.parallel.threads import one_thread
+from vitolab.methods import (
+    AGENTS,
+    METHODS,
+    POLICY,
+    Settings,
+    build,
+    by_training,
+    find,
+    is_agent,
+    learn,
+    n_states_used,
+    references,
+)
 from vitolab.patients import InputError, PatientTable, headed
 from vitolab.problem import Patient, Problem
 from vitolab.store.claims import RunFailed
@@ -28,24 +40,13 @@ from vitolab.store.stored import OpenRun, Run, open_run
 from vitolab.store.tables import fit_row, joined_traces, patient_table, trace_columns
 from vitolab.store.tables import table as personalization_table
 from vitolab.trajectories import Personalizer, StopReason, Trajectories
-from vitolab.validation import (
-    AGENTS,
-    EPISODE,
-    FOR_ANY_PROBLEM,
-    LEARNING,
-    REFERENCES,
-    Judge,
-    budget,
-    child_seed,
-    policy_arrays,
-    recorded_walks,
-    write_with_failures,
-)
+from vitolab.validation import budget, child_seed, policy_arrays, recorded_walks
+from vitolab.validation.parts import Part, work_through
 
-CONTINUOUS, HINDSIGHT = "vito-continuous", "vito-hindsight"
 #: Training patients left out, and objectives that were measured.
 _Group = tuple[tuple[str, ...], tuple[str, ...]]
-N_REPLAYS = 5  # of each walk in hindsight, as in the studies
+#: Transitions explored per training patient by default, of long walks and of walks of one step.
+N_SAMPLES, N_SAMPLES_SHORT = 2_000, 100
 
 
 def personalize_file(
@@ -56,7 +57,7 @@ def personalize_file(
     train_on: Sequence[Patient],
     trained_on: str = "patients",
     n_states: int,
-    n_samples: int = 2_000,
+    n_samples: int | None = None,
     max_runs: int | None = None,
     methods: Sequence[str] = ("vito",),
     seed: int = 0,
@@ -86,14 +87,15 @@ def personalize_file(
     n_states : int
         Number of states; where fewer distinct misfits were observed, the smaller number is used
         and recorded.
-    n_samples : int
-        Transitions explored per training patient: of long walks, for ``vito-continuous`` of walks
-        of one step, which take two forward runs each.
+    n_samples : int, optional
+        Transitions explored per training patient: of long walks, for agents without states of
+        walks of one step, which take two forward runs each; by default `N_SAMPLES`, and
+        `N_SAMPLES_SHORT` where all agents learn from walks of one step.
     max_runs : int, optional
         Forward runs allowed per personalisation; by default the paper's 50 per parameter.
     methods : sequence of str
-        ``vito``, ``vito-deterministic``, ``vito-continuous``, and reference methods by name, each
-        of which starts once, uniformly in Ω.
+        Names of agents and reference methods, see `vitolab.methods`; each reference starts once,
+        uniformly in Ω.
     seed, n_jobs : int
     results_root : Path or str
         Folder of runs and of the walk cache; the run is stored as study ``personalize``.
@@ -128,12 +130,8 @@ def personalize_file(
         raise InputError(
             f"{table.path}: every patient lacks what the model needs, expected one who does not"
         )
-    # the stages of a cascade are those of electrophysiology
-    staged = problem.name.startswith("electrophysiology")
-    known = (*AGENTS, *(REFERENCES if staged else FOR_ANY_PROBLEM))
     for method in methods:
-        if method not in known:
-            raise ValueError(f"method is {method!r}, expected one of {', '.join(known)}")
+        find(method, (*AGENTS, *references(problem)))
     names = [patient.name for patient in train_on]
     for name in names:
         if names.count(name) > 1:
@@ -143,7 +141,11 @@ def personalize_file(
     # who lacks a measurement is personalised on the others, and nobody learns from them
     train_on = [p for p in train_on if len(_measured(problem, p)) == problem.n_objectives]
     left_out = {p.name: training_overlap(problem.observed(p), p, train_on) for p in table.patients}
-    learning = [method for method in methods if method in AGENTS]
+    learning = [method for method in methods if is_agent(method)]
+    trainings = by_training(learning) if learning else {}
+    if n_samples is None:
+        short = trainings and all(trained.episode == 1 for trained in trainings)
+        n_samples = N_SAMPLES_SHORT if short else N_SAMPLES
     for patient in table.patients:
         if learning and len(left_out[patient.name]) == len(train_on):
             raise InputError(
@@ -177,41 +179,52 @@ def personalize_file(
     else:
         try:
             label = {"setup": setup, "repeat": None, "start": None, "seed": seed}
-            untrained = label | {"n_states": None, "n_samples": None}
-            references = [method for method in methods if method in REFERENCES]
-            _refer(run, problem, table.patients, references, untrained, max_runs, n_jobs)
+            _refer(
+                run,
+                problem,
+                table.patients,
+                [method for method in methods if not is_agent(method)],
+                label | {"n_states": None, "n_samples": None},
+                max_runs,
+                n_jobs,
+            )
             arrays = None
-            if learning:
-                child = child_seed(seed, "repeat", 0)  # the studies', so that walks are shared
-                cache = Path(results_root)
-                groups: dict[_Group, list[Patient]] = {}
-                for patient in table.patients:
-                    group = (left_out[patient.name], _measured(problem, patient))
-                    groups.setdefault(group, []).append(patient)
-                for together in LEARNING:
-                    acting = [method for method in learning if method in together]
-                    if not acting:
-                        continue
-                    # the continuous one has no states, and learns most from walks of one step
-                    states, episode = (n_states, EPISODE) if CONTINUOUS not in acting else (None, 1)
-                    run.progress("exploring", 0, len(train_on))
-                    walks = recorded_walks(
-                        run, setup, problem, train_on, n_samples, child, n_jobs, cache, episode
-                    ).first(n_samples)
-                    trained = label | {"n_states": states, "n_samples": n_samples}
-                    _learn(
+            child = child_seed(seed, "repeat", 0)  # the studies', so that walks are shared
+            cache = Path(results_root)
+            groups = {p.name: (left_out[p.name], _measured(problem, p)) for p in table.patients}
+            for trained, acting in trainings.items():
+                work_through(
+                    run,
+                    "learning and personalising",
+                    {digest(_kind(acting), p.name): (p, groups[p.name]) for p in table.patients},
+                    partial(
+                        _fold,
+                        problem=problem,
+                        learned=_Learned(problem, acting, n_states, child, groups.values()),
+                        label=label
+                        | {
+                            "n_states": n_states if trained.has_states else None,
+                            "n_samples": n_samples,
+                        },
+                        trained_on=trained_on,
+                        max_runs=max_runs,
+                        seed=seed,
+                    ),
+                    n_jobs,
+                    walks=partial(
+                        recorded_walks,
                         run,
+                        setup,
                         problem,
-                        groups,
-                        walks,
-                        acting,
-                        trained,
-                        trained_on,
-                        max_runs,
+                        train_on,
+                        n_samples,
                         child,
                         n_jobs,
-                    )
-            if any(method in LEARNING[0] for method in learning):
+                        cache,
+                        trained.episode,
+                    ),
+                )
+            if POLICY in trainings:
                 arrays = policy_arrays(
                     {setup: problem},
                     train_on,
@@ -351,55 +364,89 @@ def _values(problem: Problem, patient: Patient, outcome: Mapping[Hashable, Any])
     return values
 
 
-def _learn(
-    run: OpenRun,
-    problem: Problem,
-    groups: Mapping[_Group, Sequence[Patient]],
+def _kind(acting: Sequence[str]) -> str:
+    """First part of the key of a part; parts of the paper's agent are called ``agents``."""
+    return "agents" if METHODS[acting[0]].training is POLICY else acting[0]
+
+
+class _Learned:
+    """Agents by who was left out and what was measured, each learned once and kept while needed.
+
+    Folds on threads share it; a worker of its own learns for itself.
+
+    Parameters
+    ----------
+    problem : Problem
+    acting : sequence of str
+        Agents that share one learning.
+    n_states : int
+    seed : int
+    uses : iterable of group
+        One for each patient.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        acting: Sequence[str],
+        n_states: int,
+        seed: int,
+        uses: Iterable[_Group],
+    ) -> None:
+        self.problem, self.acting, self.n_states, self.seed = problem, acting, n_states, seed
+        self._left = Counter(uses)
+        self._agents: dict[_Group, dict[str, Personalizer]] = {}
+        self._locks: dict[_Group, Lock] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_agents": {}, "_locks": None}
+
+    def agents(self, walks: Trajectories, group: _Group) -> dict[str, Personalizer]:
+        """Agents of a group, learned when they are first asked for."""
+        with _LOCK:
+            self._locks = self._locks or {}
+            lock = self._locks.setdefault(group, Lock())
+        with lock:
+            if group not in self._agents:
+                self._agents[group] = self._learn(walks, group)
+            agents = self._agents[group]
+            self._left[group] -= 1
+            if self._left[group] <= 0:
+                del self._agents[group]
+        return agents
+
+    def _learn(self, walks: Trajectories, group: _Group) -> dict[str, Personalizer]:
+        left_out, names = group
+        whole = [o.name for o in self.problem.objectives]
+        train = walks.select([name for name in walks.patients if name not in left_out])
+        train = train.observing([whole.index(name) for name in names])
+        seed = child_seed(self.seed, "without", *left_out)
+        observed = self.problem.observing(names)
+        return learn(self.acting, observed, train, seed, Settings(n_states=self.n_states))
+
+
+_LOCK = Lock()  # of the locks themselves
+
+
+def _fold(
     walks: Trajectories,
-    methods: Sequence[str],
+    patient: Patient,
+    group: _Group,
+    *,
+    problem: Problem,
+    learned: _Learned,
     label: Mapping[str, Any],
     trained_on: str,
     max_runs: int,
     seed: int,
-    n_jobs: int,
-) -> None:
-    """For each set of patients left out and of measurements, learn from the others; personalise.
-
-    All learn from the same walks; those who lack a measurement from a part of their outputs.
-    """
-    kind = "agents" if methods[0] in LEARNING[0] else methods[0]
-    keep = _keeper(run, Judge("learning and personalising", ()))  # the walks hold answers
-    whole = [o.name for o in problem.objectives]
-
-    def work(group: _Group) -> None:
-        missing = [p for p in groups[group] if not run.has_part(digest(kind, p.name))]
-        if not missing:
-            return
-        left_out, names = group
-        observed = problem.observing(names)
-        train = walks.select([name for name in walks.patients if name not in left_out])
-        train = train.observing([whole.index(name) for name in names])
-        agents: dict[str, Personalizer] = {}
-        used = None
-        if kind == CONTINUOUS:
-            agents[CONTINUOUS] = ContinuousVito.learn(observed, train)
-        else:
-            most = min(label["n_states"], n_states_at_most(observed, train))
-            n_replays = N_REPLAYS if kind == HINDSIGHT else 0
-            fold_seed = child_seed(seed, "without", *left_out)
-            vito = Vito.learn(observed, train, most, fold_seed, n_replays=n_replays)
-            used = vito.states.n_states
-            for method in methods:
-                agents[method] = vito.acting(deterministic=method == "vito-deterministic")
-        training = f"{len(train.patients)} {trained_on}"
-        if left_out:
-            training += f", without {' and '.join(left_out)}"
-        more = {"n_states_used": used, "training": training}
-        for patient in missing:
-            key = digest(kind, patient.name)
-            keep(key, problem, patient, agents, label, more, max_runs, seed)
-
-    _each(run, "learning and personalising", work, list(groups), n_jobs)
+) -> Part:
+    """Learn from all training patients who are somebody else, then personalise the patient."""
+    left_out, _ = group
+    training = f"{len(walks.patients) - len(left_out)} {trained_on}"
+    if left_out:
+        training += f", without {' and '.join(left_out)}"
+    agents = learned.agents(walks, group)
+    return _part(problem, patient, agents, label, training, max_runs, seed)
 
 
 def _refer(
@@ -412,31 +459,30 @@ def _refer(
     n_jobs: int,
 ) -> None:
     """Personalise by reference methods, each from the first start of the studies."""
-    more = {"n_states_used": None, "training": ""}
-    seed = child_seed(label["seed"], "start", 0)
-    keep = _keeper(run, Judge("reference methods", (patient.name for patient in patients)))
-
-    def work(patient: Patient) -> None:
-        key = digest("references", patient.name)
-        if not run.has_part(key):
-            observed = problem.observed(patient)
-            optimisers = {method: REFERENCES[method](observed) for method in methods}
-            keep(key, problem, patient, optimisers, label, more, max_runs, seed)
-
     if methods:
-        _each(run, "reference methods", work, patients, n_jobs)
+        work_through(
+            run,
+            "reference methods",
+            {digest("references", patient.name): (patient,) for patient in patients},
+            partial(
+                _reference_fold, problem=problem, methods=methods, label=label, max_runs=max_runs
+            ),
+            n_jobs,
+        )
 
 
-def _keeper(run: OpenRun, judge: Judge) -> Callable[..., None]:
-    """Give what computes a part (the arguments of `_part`) and keeps it, with its failed runs."""
-
-    def keep(key: str, problem: Problem, *arguments: Any) -> None:
-        with collected() as record:
-            personalizations, traces = _part(problem, *arguments)
-        write_with_failures(run, key, personalizations, traces, record.failures)
-        judge.hear(personalizations, record.failures)
-
-    return keep
+def _reference_fold(
+    patient: Patient,
+    *,
+    problem: Problem,
+    methods: Sequence[str],
+    label: Mapping[str, Any],
+    max_runs: int,
+) -> Part:
+    observed = problem.observed(patient)
+    optimisers = {method: build(method, observed) for method in methods}
+    seed = child_seed(label["seed"], "start", 0)
+    return _part(problem, patient, optimisers, label, "", max_runs, seed)
 
 
 def _part(
@@ -444,34 +490,24 @@ def _part(
     patient: Patient,
     personalizers: Mapping[str, Personalizer],
     label: Mapping[str, Any],
-    more: Mapping[str, Any],
+    training: str,
     max_runs: int,
     seed: int,
-) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+) -> Part:
     """Personalizations and traces of one patient; NaN for what was not measured."""
     rows, traces = [], []
     observed = problem.observed(patient)
-    more = {**more, "not_measured": ""}
     for method, personalizer in personalizers.items():
         fit = personalizer.personalize(patient, max_runs=max_runs, seed=seed)
         key = {**label, "patient": patient.name, "method": method}
+        more = {
+            "n_states_used": n_states_used(personalizer),
+            "training": training,
+            "not_measured": "",
+        }
         rows.append({**key, **more, **fit_row(problem, fit, observed)})
         traces.append(trace_columns(problem, fit, key, observed))
     return personalization_table(rows), joined_traces(traces)
-
-
-def _each(
-    run: OpenRun, stage: str, work: Callable[[Any], None], items: Sequence[Any], n_jobs: int
-) -> None:
-    """Do the work for each item and tell how far it is."""
-    run.progress(stage, 0, len(items))
-    # k-means sums in another order with another number of threads of its own
-    with one_thread():
-        finished = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator_unordered")(
-            delayed(work)(item) for item in items
-        )
-        for done, _ in enumerate(finished, start=1):
-            run.progress(stage, done, len(items))
 
 
 def _key(patients: Sequence[Patient]) -> str:

@@ -9,10 +9,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from vitolab.studies.sizes import CHOICES
+from vitolab.methods import REFERENCES
 
 #: Reference methods.
-METHODS = CHOICES["methods"]
 _COLUMNS = ("setup", "method", "n_states", "n_samples", "solved", "n_runs", "patient")
 
 
@@ -66,7 +65,7 @@ def read_facts(file: Path) -> Facts:
             one[1] += bool(solved)
             one[2] += n_runs
     rates = {name: 100.0 * solved / n for name, (n, solved, _) in sums.items()}
-    others = {m: rate for m, rate in rates.items() if m in METHODS}
+    others = {m: rate for m, rate in rates.items() if m in REFERENCES}
     best = max(others, key=lambda name: others[name], default="")
     return Facts(
         patients=len(set(columns["patient"])),

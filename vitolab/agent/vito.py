@@ -139,10 +139,13 @@ class Vito:
         policy = mdp.solve(epsilon=epsilon)
         return cls(problem, states, mdp, policy, initializer, deterministic, restart)
 
-    def acting(self, *, deterministic: bool, restart: bool | None = None) -> Vito:
-        """Give the same learning with another way to act."""
-        keep = self.restart if restart is None else restart
-        return replace(self, deterministic=deterministic, restart=keep)
+    def acting(self, *, deterministic: bool | None = None, restart: bool | None = None) -> Vito:
+        """Act otherwise on the same learning; None keeps what is set."""
+        return replace(
+            self,
+            deterministic=self.deterministic if deterministic is None else deterministic,
+            restart=self.restart if restart is None else restart,
+        )
 
     def personalize(self, patient: Patient, *, max_runs: int = 100, seed: int = 0) -> Fit:
         """Personalise one patient, starting at the most likely candidate.
@@ -399,3 +402,12 @@ def n_states_at_most(problem: Problem, walks: Trajectories) -> int:
     """Largest number of states that these walks allow: inserted ones and distinct misfits."""
     c = outside(walks.misfits(problem)[walks.counted], problem.tolerance)
     return 2 * problem.n_objectives + 1 + len(np.unique(c, axis=0))
+
+
+def n_states_allowed(n_states: int, problem: Problem, walks: Trajectories) -> int:
+    """Number of states asked for, or the largest that the walks allow."""
+    # a few of the walks mostly show that there are enough, and are counted in no time
+    few = walks.first(min(100, int(walks.n_samples.min())))
+    if n_states <= n_states_at_most(problem, few):
+        return n_states
+    return min(n_states, n_states_at_most(problem, walks))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from vitolab.methods import label as method_label
 from vitolab.plots.agents import agent_curves, agent_table, scaling_curves, singular_values
 from vitolab.plots.convergence import (
     convergence_curves,
@@ -27,7 +28,7 @@ from vitolab.plots.overview import overview
 from vitolab.plots.quantization import state_map
 from vitolab.plots.scouting import scouting_curves, scouting_table
 from vitolab.plots.segments import bullseye
-from vitolab.plots.style import METHOD_COLORS, layout, method_label, save, use
+from vitolab.plots.style import METHOD_COLORS, layout, save, use
 from vitolab.plots.summary import summarize
 from vitolab.plots.surface import activation_view
 from vitolab.plots.tables import (

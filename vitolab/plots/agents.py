@@ -10,12 +10,13 @@ import numpy as np
 import pandas as pd
 
 from vitolab.identifiability import Sensitivity
+from vitolab.methods import is_agent, learns_states
+from vitolab.methods import title as method_title
 from vitolab.plots.convergence import SAMPLES
 from vitolab.plots.style import (
     MARKERS,
     METHOD_COLORS,
     layout,
-    method_label,
     panel,
     series,
     series_color,
@@ -24,11 +25,6 @@ from vitolab.plots.style import (
 from vitolab.plots.summary import order_of, over_repeats, setups_of, summarize
 from vitolab.problem import Problem
 
-_AGENTS = {
-    "vito": "vito: the paper's agent",
-    "vito-hindsight": "vito, with hindsight",
-    "vito-continuous": "vito, continuous actions",
-}
 #: Singular values below are shown as zero: noise of finite differences, far below any tolerance.
 FLOOR = 1e-3
 _MEASURES = (
@@ -55,8 +51,8 @@ def agent_curves(
     patients : str
         Who was personalised, for the title.
     episode : int
-        Transitions per walk that ``vito-continuous`` learned from: each walk takes one forward run
-        more, which the legend tells.
+        Transitions per walk of agents without states: each walk takes one forward run
+        more, which the legend says.
 
     Returns
     -------
@@ -85,7 +81,9 @@ def agent_curves(
             for name in references:
                 if (setup, name) in levels:
                     level = float(levels[setup, name][measure])
-                    line = hv.Curve((ends, [level, level]), "n_samples", "value", label=_name(name))
+                    line = hv.Curve(
+                        (ends, [level, level]), "n_samples", "value", label=method_title(name)
+                    )
                     shown.append(level)
                     items.append(
                         style(line, color=METHOD_COLORS[name], line_width=1.6, line_dash="dashed")
@@ -97,7 +95,7 @@ def agent_curves(
                 items += series(
                     own,
                     "n_samples",
-                    label=_name(name) + (more if name == "vito-continuous" else ""),
+                    label=method_title(name) + ("" if learns_states(name) else more),
                     color=METHOD_COLORS[name],
                     dash="solid",
                     marker=MARKERS[rank % len(MARKERS)],
@@ -170,9 +168,9 @@ def scaling_curves(
             items += series(
                 own.rename(columns={measure: "mean"}),
                 "n_parameters",
-                label=_name(name),
+                label=method_title(name),
                 color=METHOD_COLORS[name],
-                dash="solid" if name in _AGENTS else "dashed",
+                dash="solid" if is_agent(name) else "dashed",
                 marker=MARKERS[rank % len(MARKERS)],
             )
         success = measure == "success"
@@ -233,11 +231,6 @@ def singular_values(sensitivities: Mapping[str, Sensitivity]) -> Any:
         xlim=(0.5, longest + 0.5),
         ylim=(low / 1.5, 2.0 * float(positive.max()) if len(positive) else 1.0),
     )
-
-
-def _name(method: str) -> str:
-    """Name of a method in a legend: agents are told what they are."""
-    return _AGENTS.get(method, method_label(method))
 
 
 def _logarithmic(values: list[float]) -> dict[str, Any]:

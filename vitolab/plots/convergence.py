@@ -9,12 +9,12 @@ import holoviews as hv
 import numpy as np
 import pandas as pd
 
+from vitolab.methods import label as method_label
 from vitolab.plots.style import (
     MARKERS,
     fill,
     layout,
     lighter,
-    method_label,
     panel,
     series,
     series_color,

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from vitolab.methods import label as method_label
 from vitolab.plots import paper
 from vitolab.plots.style import (
     METHOD_COLORS,
     SUCCESS_COLOR,
     fill,
     layout,
-    method_label,
     panel,
     style,
 )

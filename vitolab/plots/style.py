@@ -14,36 +14,12 @@ import holoviews.plotting.bokeh
 import holoviews.plotting.mpl
 import pandas as pd
 
+from vitolab.methods import METHODS
+
 Backend = Literal["bokeh", "matplotlib"]
 
-# Okabe and Ito (2008), told apart by colour-blind readers; one colour per method, everywhere, and
-# the order of methods in tables.
-METHOD_COLORS = {
-    "fixed": "#882255",
-    "fixed-default": "#AA4499",
-    "vito-initial": "#DDCC77",
-    "vito": "#0072B2",
-    "vito-deterministic": "#56B4E9",
-    "vito-hindsight": "#CC79A7",
-    "vito-continuous": "#000000",
-    "bobyqa-simple": "#999999",
-    "bobyqa-cascade": "#B8A800",
-    "bobyqa-cascade-stable": "#6B5B00",
-    "nelder-mead": "#D55E00",
-    "nelder-mead-unweighted": "#E69F00",
-    "nelder-mead-wide": "#8C510A",
-    "least-squares": "#009E73",
-    "least-squares-multistart": "#00523C",
-}
-# Names of methods in words, where they differ from their identifier
-METHOD_LABELS = {
-    "bobyqa-simple": "BOBYQA simple",
-    "bobyqa-cascade": "BOBYQA cascade, capped",
-    "bobyqa-cascade-stable": "BOBYQA cascade, until stable",
-    "vito-initial": "data-driven start only",
-    "fixed": "fixed start only",
-    "fixed-default": "default values only",
-}
+#: One colour per method, everywhere, and the order of methods in tables.
+METHOD_COLORS = {name: method.color for name, method in METHODS.items()}
 # Tol's bright scheme, for what is not a method: setups, walks, objectives
 SERIES_COLORS = ("#4477AA", "#228833", "#B89C00", "#AA3377", "#EE6677", "#4FA8C4", "#777777")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -64,11 +40,6 @@ _BOKEH_MARKERS |= {"^": "triangle", "v": "inverted_triangle"}
 def series_color(position: int) -> str:
     """Colour of the n-th series."""
     return SERIES_COLORS[position % len(SERIES_COLORS)]
-
-
-def method_label(method: str) -> str:
-    """Name of a method in words."""
-    return METHOD_LABELS.get(method, method)
 
 
 def lighter(color: str, share: float) -> str:

@@ -9,6 +9,7 @@ import holoviews as hv
 import numpy as np
 import pandas as pd
 
+from vitolab.methods import label as method_label
 from vitolab.models.bolus import PRESSURES
 from vitolab.plots.style import (
     MARKERS,
@@ -16,7 +17,6 @@ from vitolab.plots.style import (
     METHOD_COLORS,
     fill,
     layout,
-    method_label,
     panel,
     series_color,
     style,

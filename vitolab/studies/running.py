@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitolab.files import atomic, checked_name, write_json
+from vitolab.methods import METHODS, is_agent
 from vitolab.parallel.workers import (
     SCHEDULER,
     check_scheduler,
@@ -329,11 +330,13 @@ def _check_own(parameters: Mapping[str, Any]) -> dict[str, Any]:
             f"{parameters['patients']}: found {len(whole)} patients with all measurements, "
             "expected at least 2: each is personalised by what was learned from the others"
         )
-    staged = [name for name in parameters["methods"] if "cascade" in name]
-    if staged:
-        raise ValueError(
-            f"{OWN.name}: {staged[0]} is for electrophysiology, expected another method"
-        )
+    for name in parameters["methods"]:
+        method = METHODS.get(name)
+        if method is not None and not method.applies_to(own.problem):
+            raise ValueError(
+                f"{OWN.name}: method is {name!r}, which needs {', '.join(method.needs)}, expected "
+                "another one"
+            )
     return {"problem": str(own.path), "problem_key": own.key}
 
 
@@ -451,7 +454,7 @@ def standing(personalizations: pd.DataFrame) -> pd.DataFrame:
     used = table.groupby(["setup", "start"])["method"].transform("nunique")
     methods = table.groupby("setup")["method"].transform("nunique")
     summary = summarize(table[~numbered | (used == methods)], ["setup", "method"])
-    summary["reference"] = ~summary["method"].str.startswith("vito")
+    summary["reference"] = ~summary["method"].map(is_agent).astype(bool)
     ordered = summary.sort_values(["setup", "reference", "method"], ignore_index=True)
     return ordered.drop(columns="reference")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vitolab.catalogue import CIRCULATION, ELECTROPHYSIOLOGY
+from vitolab.methods import AGENTS, REFERENCES
 
 #: Numbers of states that the paper chose for the circulation (section 3.3.2).
 N_STATES = {setup: CIRCULATION.n_states[setup] for setup in ("2p", "3p", "5p", "6p")}
@@ -68,8 +69,8 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "setups": tuple(CIRCULATION.n_states),
     "lead_fields": tuple(ELECTROPHYSIOLOGY.n_states),
     "mode": ("table", "exact"),
-    "agents": ("vito", "vito-deterministic", "vito-hindsight", "vito-continuous"),
-    "methods": tuple(dict.fromkeys([*METHODS, *EP_METHODS])),
+    "agents": AGENTS,
+    "methods": REFERENCES,
     "borders": ("free", "clip", "reject"),
     "action_sets": ("base", "extended"),
     "signs": ("signed", "absolute"),

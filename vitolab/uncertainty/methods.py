@@ -9,14 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vitolab.agent import Vito
+from vitolab.agent import Vito, n_states_allowed
+from vitolab.methods import EPISODE, REFERENCES, build, find
 from vitolab.problem import Patient, Problem
 from vitolab.trajectories import Personalizer, Trajectories
-from vitolab.validation import EPISODE, REFERENCES, child_seed
+from vitolab.validation import child_seed
 from vitolab.validation.parts import (
     Part,
     PartStore,
-    allowed,
     recorded_walks,
     work_through,
     workers,
@@ -56,7 +56,7 @@ class Methods:
     Attributes
     ----------
     references : sequence of str
-        Names in `vitolab.validation.REFERENCES`.
+        Names of reference methods, see `vitolab.methods`.
     learners : mapping of str to Learning
         By method name.
     training : sequence of Patient
@@ -77,8 +77,7 @@ class Methods:
         if not self.references and not self.learners:
             raise ValueError("methods: there is none, expected a reference or a learner")
         for name in self.references:
-            if name not in REFERENCES:
-                raise ValueError(f"method is {name!r}, expected one of {', '.join(REFERENCES)}")
+            find(name, REFERENCES)
             if name in self.learners:
                 raise ValueError(f"method {name!r} occurs twice, expected once")
         if self.learners and len(self.training) < 2:
@@ -160,7 +159,7 @@ class Methods:
         self, problem: Problem, walks: Walks, patient: Patient, seed: int
     ) -> dict[str, Personalizer]:
         """By name; learners have learned from everybody but this patient."""
-        found = {name: REFERENCES[name](problem) for name in self.references}
+        found = {name: build(name, problem) for name in self.references}
         fold_seed = child_seed(child_seed(seed, "repeat", 0), "fold", patient.name)
         for name, learning in self.learners.items():
             train = walks[learning.n_steps].without(patient.name).first(learning.n_samples)
@@ -174,4 +173,4 @@ def vito_learner(n_states: int) -> Learner:
 
 
 def _vito(problem: Problem, walks: Trajectories, *, seed: int, n_states: int) -> Vito:
-    return Vito.learn(problem, walks, allowed(n_states, problem, walks), seed)
+    return Vito.learn(problem, walks, n_states_allowed(n_states, problem, walks), seed)

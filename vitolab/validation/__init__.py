@@ -4,10 +4,10 @@ A part is one fold: everything that was personalised for one patient with one se
 that a run already holds are skipped, so the same call goes on where an earlier one was stopped.
 """
 
-from vitolab.validation.folds import AGENTS, LEARNING, initial_errors, leave_one_out
+from vitolab.methods import EPISODE
+from vitolab.validation.folds import initial_errors, leave_one_out
 from vitolab.validation.grids import grid
 from vitolab.validation.parts import (
-    EPISODE,
     Judge,
     PartStore,
     budget,
@@ -18,19 +18,13 @@ from vitolab.validation.parts import (
 )
 from vitolab.validation.policies import policy_arrays
 from vitolab.validation.references import (
-    FOR_ANY_PROBLEM,
-    REFERENCES,
     fixed_errors,
     reference_runs,
     reference_starts,
 )
 
 __all__ = [
-    "AGENTS",
     "EPISODE",
-    "FOR_ANY_PROBLEM",
-    "LEARNING",
-    "REFERENCES",
     "Judge",
     "PartStore",
     "budget",

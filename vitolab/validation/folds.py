@@ -8,18 +8,17 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from vitolab.agent import ContinuousVito, Vito
+from vitolab.agent import n_states_allowed
 from vitolab.files import digest, stream
 from vitolab.initialization import Initializer
+from vitolab.methods import EPISODE, Settings, by_training, learn, n_states_used
 from vitolab.problem import Patient, Problem
 from vitolab.reference import StartOnly
 from vitolab.store.tables import fit_row, joined_traces, table, trace_columns
-from vitolab.trajectories import Personalizer, Trajectories
+from vitolab.trajectories import Trajectories
 from vitolab.validation.parts import (
-    EPISODE,
     Part,
     PartStore,
-    allowed,
     budget,
     check_patients,
     child_seed,
@@ -30,9 +29,7 @@ from vitolab.validation.parts import (
     work_through,
 )
 
-#: Agents of `leave_one_out` by how they learn: those of one row act after one learning.
-LEARNING = (("vito", "vito-deterministic"), ("vito-hindsight",), ("vito-continuous",))
-AGENTS = tuple(name for together in LEARNING for name in together)
+_BOTH = ("vito", "vito-deterministic")  # parts of earlier runs do not name them in their keys
 
 
 def leave_one_out(
@@ -42,7 +39,7 @@ def leave_one_out(
     *,
     n_samples: Mapping[str, Sequence[int]],
     n_states: Mapping[str, Sequence[int]] | None = None,
-    methods: Sequence[str] = ("vito", "vito-deterministic"),
+    methods: Sequence[str] = _BOTH,
     n_replays: int = 5,
     episode: int | Mapping[str, int] = EPISODE,
     n_repeats: int = 1,
@@ -93,17 +90,10 @@ def leave_one_out(
     ValueError
         If a method is unknown, none is named, or one needs numbers of states and there are none.
     """
-    unknown = [name for name in methods if name not in AGENTS]
-    if unknown or not methods:
-        raise ValueError(f"methods are {list(methods)}, expected some of {', '.join(AGENTS)}")
-    for together in LEARNING:
-        acting = tuple(name for name in together if name in methods)
-        if not acting:
-            continue
-        continuous = acting == ("vito-continuous",)
-        if not continuous and n_states is None:
+    for trained, acting in by_training(methods).items():
+        if trained.has_states and n_states is None:
             raise ValueError(f"{acting[0]}: n_states is missing, expected numbers of states")
-        replays = n_replays if acting == ("vito-hindsight",) else 0
+        replays = n_replays if trained.has_replays else 0
         n_steps = episode if isinstance(episode, int) else episode.get(acting[0], EPISODE)
         _folds(
             run,
@@ -112,12 +102,12 @@ def leave_one_out(
             kind=(
                 "fold",
                 *given(max_runs),
-                *(() if acting == LEARNING[0] else acting),
+                *(() if acting == _BOTH else acting),
                 *(("replays", replays) if replays else ()),
                 *(() if n_steps == EPISODE else ("episode", n_steps)),
             ),
             act=partial(_fold, methods=acting, n_replays=replays, max_runs=max_runs),
-            n_states=None if continuous else n_states,
+            n_states=n_states if trained.has_states else None,
             n_samples=n_samples,
             n_repeats=n_repeats,
             episode=n_steps,
@@ -251,21 +241,14 @@ def _fold(
     observed = problem.observed(patient)
     runs = budget(problem) if max_runs is None else max_runs
     child = child_seed(seed, "fold", patient.name)
-    agents: dict[str, Personalizer]
-    n_states_used = None
-    if key["n_states"] is None:
-        agents = {"vito-continuous": ContinuousVito.learn(observed, train, child)}
-    else:
-        used = allowed(key["n_states"], observed, train)
-        vito = Vito.learn(observed, train, used, child, n_replays=n_replays)
-        n_states_used = vito.states.n_states
-        agents = {name: vito.acting(deterministic=name == "vito-deterministic") for name in methods}
+    settings = Settings(n_states=key["n_states"], n_replays=n_replays)
+    agents = learn(methods, observed, train, child, settings)
     rows, traces = [], []
     for method, agent in agents.items():
         fit = agent.personalize(patient, max_runs=runs, seed=seed)
         label = key | {"method": method, "start": None}
         row = fit_row(problem, fit, observed)
-        rows.append(label | {"n_states_used": n_states_used} | row)
+        rows.append(label | {"n_states_used": n_states_used(agent)} | row)
         if traced:
             traces.append(trace_columns(problem, fit, label, observed))
     return table(rows), joined_traces(traces)
@@ -282,7 +265,7 @@ def _initial_fold(
 ) -> Part:
     """Learn start candidates without the patient, then run the patient's model at the first."""
     train = walks.first(key["n_samples"]).without(patient.name)
-    used = allowed(key["n_states"], problem, train)
+    used = n_states_allowed(key["n_states"], problem, train)
     counted = train.counted
     # as in Vito.learn, of which nothing else is needed here
     initializer = Initializer.learn(

@@ -8,25 +8,30 @@ from pathlib import Path
 
 import numpy as np
 
-from vitolab.agent import ContinuousVito, Vito
+from vitolab.agent import Vito
 from vitolab.files import digest, stream
+from vitolab.methods import (
+    EPISODE,
+    Settings,
+    build,
+    by_training,
+    check_agents,
+    is_agent,
+    learn,
+    n_states_used,
+)
 from vitolab.problem import FloatArray, IntArray, Patient, Problem
 from vitolab.store.tables import fit_row, joined_traces, table, trace_columns
 from vitolab.trajectories import Personalizer, Trajectories
 from vitolab.validation.parts import (
-    EPISODE,
     Part,
     PartStore,
-    allowed,
     check_patients,
     child_seed,
     recorded_walks,
     work_through,
     workers,
 )
-from vitolab.validation.references import REFERENCES
-
-_AGENTS = ("vito", "vito-hindsight", "vito-continuous")
 
 
 def grid(
@@ -52,9 +57,8 @@ def grid(
 ) -> None:
     """Personalise each patient from each of the given starts (section 3.1.2).
 
-    ``vito`` and ``vito-hindsight`` neither initialise from data nor, unless asked for, restart.
-    ``vito-continuous`` does both as it always does; it has no actions, and stands beside the first
-    setup alone.
+    Agents with states neither initialise from data nor, unless asked for, restart. One without
+    does both as it always does; it has no actions, and stands beside the first setup alone.
 
     Parameters
     ----------
@@ -66,7 +70,8 @@ def grid(
     restarts : mapping of setup name to sequence of bool
         With restarts (uniform in Ω, on oscillation) the setup's name ends in ``, restart``.
     n_states, n_samples, max_runs, n_repeats : int
-    agents : sequence of {"vito", "vito-hindsight", "vito-continuous"}
+    agents : sequence of str
+        Names of agents, see `vitolab.methods`.
     n_replays : int
         Of each walk, for ``vito-hindsight``.
     episode : int
@@ -80,12 +85,12 @@ def grid(
     seed, n_jobs : int
     cache : Path, optional
     """
-    unknown = [name for name in agents if name not in _AGENTS]
-    if unknown or not agents:
-        raise ValueError(f"agents are {list(agents)}, expected some of {', '.join(_AGENTS)}")
+    check_agents(agents, "agents")
     check_patients(patients)
     # nothing by default: parts of earlier studies keep their keys
-    replays = n_replays if "vito-hindsight" in agents else 0
+    ways = by_training(agents)
+    replays = n_replays if any(trained.has_replays for trained in ways) else 0
+    stateful = {name for trained, names in ways.items() if trained.has_states for name in names}
     extra = (
         *(() if tuple(agents) == ("vito",) else ("agents", *agents)),
         *(("replays", replays) if replays else ()),
@@ -115,11 +120,7 @@ def grid(
                 problem=problem,
                 starts=starts,
                 setups={setup + (", restart" if on else ""): on for on in restarts[setup]},
-                acting=[
-                    name
-                    for name in agents
-                    if name != "vito-continuous" or setup == next(iter(problems))
-                ],
+                acting=[n for n in agents if n in stateful or setup == next(iter(problems))],
                 n_replays=replays,
                 compared=methods if setup == next(iter(problems)) and repeat == 0 else (),
                 compared_starts=compared_starts,
@@ -182,34 +183,32 @@ def _fold(
     fold_seed = child_seed(child, "fold", patient.name)
     first = next(iter(setups))
     agents: dict[tuple[str, str], Personalizer] = {}
-    used: dict[str, int] = {}
-    for name, replays in (("vito", 0), ("vito-hindsight", n_replays)):
-        if name in acting:
-            n = allowed(n_states, problem, train)
-            vito = Vito.learn(problem, train, n, fold_seed, initialize=False, n_replays=replays)
-            used[name] = vito.states.n_states
-            for setup, restart in setups.items():
-                agents[setup, name] = vito.acting(deterministic=False, restart=restart)
-    if "vito-continuous" in acting:
-        agents[first, "vito-continuous"] = ContinuousVito.learn(problem, train, fold_seed)
-    agents |= {(first, name): REFERENCES[name](problem) for name in compared}
+    settings = Settings(n_states=n_states, n_replays=n_replays, initialize=False)
+    learned = learn(acting, problem, train, fold_seed, settings) if acting else {}
+    for name, agent in learned.items():
+        if isinstance(agent, Vito):
+            agents |= {(setup, name): agent.acting(restart=on) for setup, on in setups.items()}
+        else:
+            agents[first, name] = agent
+    agents |= {(first, name): build(name, problem) for name in compared}
     rows, traces = [], []
     for (name, method), agent in agents.items():
-        learned = method in _AGENTS
-        own = np.arange(len(starts)) if learned else compared_starts
+        trained = is_agent(method)
+        used = n_states_used(agent)
+        own = np.arange(len(starts)) if trained else compared_starts
         fits = agent.personalize_from(patient, starts[own], max_runs=max_runs, seed=child)
         for start, fit in zip(own.tolist(), fits, strict=True):
             label = {
                 "setup": name,
                 "patient": patient.name,
                 "method": method,
-                "n_states": n_states if method in used else None,
-                "n_samples": n_samples if learned else None,
-                "repeat": repeat if learned else None,
+                "n_states": None if used is None else n_states,
+                "n_samples": n_samples if trained else None,
+                "repeat": repeat if trained else None,
                 "start": start,
                 "seed": seed,
             }
-            rows.append(label | {"n_states_used": used.get(method)} | fit_row(problem, fit))
+            rows.append(label | {"n_states_used": used} | fit_row(problem, fit))
             if start in traced:
                 traces.append(trace_columns(problem, fit, label))
     return table(rows), joined_traces(traces)

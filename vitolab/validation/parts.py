@@ -12,16 +12,14 @@ from typing import Any, Literal, Protocol
 
 import pandas as pd
 
-from vitolab.agent import n_states_at_most
 from vitolab.exploration import HOPELESS, explore
 from vitolab.failures import Failure, all_failed, collected
 from vitolab.files import digest
+from vitolab.methods import EPISODE
 from vitolab.parallel.workers import parallel
 from vitolab.problem import Patient, Problem
 from vitolab.store.tables import failure_table
 from vitolab.trajectories import Trajectories
-
-EPISODE = 100
 
 
 class PartStore(Protocol):
@@ -139,15 +137,6 @@ def recorded_walks(
             raise
     keep(walks.failures)
     return walks
-
-
-def allowed(n_states: int, problem: Problem, walks: Trajectories) -> int:
-    """Number of states asked for, or the largest that the walks allow."""
-    # a few of the walks mostly show that there are enough, and are counted in no time
-    few = walks.first(min(EPISODE, int(walks.n_samples.min())))
-    if n_states <= n_states_at_most(problem, few):
-        return n_states
-    return min(n_states, n_states_at_most(problem, walks))
 
 
 def workers(problem: Problem) -> Literal["threads", "processes"]:

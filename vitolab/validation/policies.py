@@ -10,9 +10,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from vitolab.agent import Vito
+from vitolab.agent import Vito, n_states_allowed
 from vitolab.problem import Patient, Problem
-from vitolab.validation.parts import allowed, child_seed, learned_from, walks_for
+from vitolab.validation.parts import child_seed, learned_from, walks_for
 
 
 def policy_arrays(
@@ -40,7 +40,7 @@ def policy_arrays(
         samples = n_samples[setup]
         whole = learned_from(problem, patients)
         walks = walks_for(problem, whole, samples, child, n_jobs, cache).first(samples)
-        used = allowed(n_states[setup], problem, walks)
+        used = n_states_allowed(n_states[setup], problem, walks)
         vito = Vito.learn(problem, walks, used, child, initialize=False)
         arrays |= {
             f"{setup}/centroids": vito.states.centroids,

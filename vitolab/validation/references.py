@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import product
 from typing import Any
@@ -10,17 +10,10 @@ from typing import Any
 import numpy as np
 
 from vitolab.files import digest
+from vitolab.methods import REFERENCES, build, find, references
 from vitolab.problem import FloatArray, Patient, Problem
-from vitolab.reference import (
-    BobyqaCascade,
-    BobyqaSimple,
-    LeastSquares,
-    NelderMead,
-    StartOnly,
-    random_start,
-)
+from vitolab.reference import StartOnly, random_start
 from vitolab.store.tables import fit_row, joined_traces, table, trace_columns
-from vitolab.trajectories import Personalizer
 from vitolab.validation.parts import (
     Part,
     PartStore,
@@ -30,19 +23,6 @@ from vitolab.validation.parts import (
     work_through,
     workers,
 )
-
-REFERENCES: dict[str, Callable[[Problem], Personalizer]] = {
-    "nelder-mead": NelderMead,
-    "nelder-mead-unweighted": lambda problem: NelderMead(problem, weighted=False),
-    "nelder-mead-wide": lambda problem: NelderMead(problem, width=0.1),
-    "least-squares": LeastSquares,
-    "least-squares-multistart": lambda problem: LeastSquares(problem, multistart=True),
-    "bobyqa-simple": BobyqaSimple,
-    "bobyqa-cascade": BobyqaCascade,
-    "bobyqa-cascade-stable": lambda problem: BobyqaCascade(problem, until_stable=True),
-}
-# the stages of a cascade name parameters of electrophysiology
-FOR_ANY_PROBLEM = tuple(name for name in REFERENCES if "cascade" not in name)
 
 
 def _label(
@@ -73,7 +53,7 @@ def reference_runs(
     problems: Mapping[str, Problem],
     patients: Sequence[Patient],
     *,
-    methods: Sequence[str] = FOR_ANY_PROBLEM,
+    methods: Sequence[str] | None = None,
     n_starts: int = 10,
     max_runs: int | None = None,
     seed: int = 0,
@@ -87,8 +67,9 @@ def reference_runs(
         Receives one part per setup, method and patient.
     problems : mapping of setup name to Problem
     patients : sequence of Patient
-    methods : sequence of str
-        Names in `REFERENCES`.
+    methods : sequence of str, optional
+        Names of reference methods, see `vitolab.methods`; by default all that any problem can
+        take.
     n_starts : int
         Random starts; start k is the same point for every method and patient.
     max_runs : int, optional
@@ -102,9 +83,9 @@ def reference_runs(
     """
     if n_starts < 1:
         raise ValueError(f"n_starts is {n_starts}, expected at least 1")
+    methods = references() if methods is None else methods
     for method in methods:
-        if method not in REFERENCES:
-            raise ValueError(f"method is {method!r}, expected one of {', '.join(REFERENCES)}")
+        find(method, REFERENCES)
     for setup, problem in problems.items():
         work = {
             digest(
@@ -148,7 +129,7 @@ def _reference_fold(
     observed = problem.observed(patient)
     for start in range(n_starts):
         label = _label(setup, patient, method, start, seed)
-        fit = REFERENCES[method](observed).personalize(
+        fit = build(method, observed).personalize(
             patient, max_runs=max_runs, seed=child_seed(seed, "start", start)
         )
         rows.append(label | {"n_states_used": None} | fit_row(problem, fit, observed))

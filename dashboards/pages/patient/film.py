@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vitolab.methods import learns_states
 from vitolab.problem import Patient, Problem
 from vitolab.store import Run
 from vitolab.store.tables import KEYS
@@ -32,7 +33,6 @@ EXPLAINED = (
     "this one, its states have other numbers, and it may have valued the actions otherwise."
 )
 #: Methods whose steps the stored policy explains.
-DISCRETE = ("vito", "vito-deterministic")
 #: Columns that tell the personalisations of one patient by one method.
 OWN = ("n_samples", "n_states", "repeat", "start")
 Key = tuple[int | None, ...]
@@ -153,7 +153,7 @@ def film(stored: Stored, setup: str, patient: str, method: str, key: Key) -> Fil
     trace = trace.sort_values("iteration") if traced else _result(outcome, problem, person)
     known = None
     own = traced and has_reasons(trace)
-    explained_by_run = method in DISCRETE and not own
+    explained_by_run = learns_states(method) and not own
     if explained_by_run:
         known = stored.source.made(
             stored.id, f"{setup}/knowledge", lambda run: knowledge(_arrays(run), setup, problem)

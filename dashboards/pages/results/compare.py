@@ -9,12 +9,12 @@ from typing import Any
 import holoviews as hv
 import pandas as pd
 
+from vitolab.methods import label as method_label
 from vitolab.plots.style import (
     MARKERS,
     METHOD_COLORS,
     SERIES_COLORS,
     layout,
-    method_label,
     panel,
     series,
     style,

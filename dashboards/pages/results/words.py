@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 
 from vitolab import plots
-from vitolab.plots.style import method_label
+from vitolab.methods import REFERENCES, is_agent
+from vitolab.methods import label as method_label
 from vitolab.plots.summary import order_of, setups_of, summarize
 from vitolab.store.records import ProblemRecord
-from vitolab.studies.sizes import CHOICES
 
 from ...kit.stored import largest
 
-_REFERENCES = {*CHOICES["methods"], *map(method_label, CHOICES["methods"])}
+_REFERENCES = {*REFERENCES, *map(method_label, REFERENCES)}
 
 _NAMES = {
     "n_states": "states",
@@ -152,7 +152,7 @@ def paths(traces: pd.DataFrame) -> str:
 
 def of_agents(personalizations: pd.DataFrame) -> pd.DataFrame:
     """Rows of the agents, with their largest training; all rows where no agent acted."""
-    acted = personalizations[personalizations["method"].astype(str).str.startswith("vito")]
+    acted = personalizations[personalizations["method"].map(is_agent)]
     return largest(acted) if len(acted) else personalizations
 
 

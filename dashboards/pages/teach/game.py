@@ -9,9 +9,10 @@ import pandas as pd
 
 from vitolab.agent import Vito
 from vitolab.files import stream
+from vitolab.methods import build, references
 from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.trajectories import Fit
-from vitolab.validation import REFERENCES, child_seed
+from vitolab.validation import child_seed
 
 from ...kit.decisions import Knowledge, because
 from ...kit.problems import action_names
@@ -254,8 +255,7 @@ def _led_to(vito: Vito, state: int, action: int) -> str:
 
 def methods(problem: Problem) -> list[str]:
     """Methods of the scoreboard."""
-    cascades = problem.name.startswith("electrophysiology")  # stages name its parameters
-    return [name for name in REFERENCES if cascades or "cascade" not in name]
+    return list(references(problem))
 
 
 def reference(
@@ -263,7 +263,7 @@ def reference(
 ) -> Fit:
     """Personalise by a reference method from where the game started; in a worker."""
     seed = child_seed(0, "teach", method)
-    optimiser = REFERENCES[method](problem)
+    optimiser = build(method, problem)
     starts = start[np.newaxis].copy()
     return optimiser.personalize_from(patient, starts, max_runs=max_runs, seed=seed)[0]
 
