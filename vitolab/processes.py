@@ -95,7 +95,7 @@ def end_with(process: int, started: str | None) -> None:
     Thread(target=watch, name="vitolab watch", daemon=True).start()
 
 
-def end_despite_threads(grace: float = 2.0) -> None:
+def end_despite_threads(grace: float = 1.0) -> None:
     """Let this process end soon after its work, whatever threads it has by then.
 
     Python waits for threads that are no daemons; one that never ends would keep the process, and
@@ -119,9 +119,19 @@ def _end_after(grace: float, code: int = 0) -> None:
     os._exit(code)
 
 
-def exit_despite_threads(code: int, grace: float = 2.0) -> NoReturn:
-    """Exit with a status, soon also where threads are left that are no daemons."""
-    if any(not t.daemon and t is not main_thread() for t in enumerate_threads()):
+def exit_despite_threads(code: int, grace: float = 3.0) -> NoReturn:
+    """Exit, soon also where a model left threads that are no daemons.
+
+    Parameters
+    ----------
+    code : int
+        Exit status.
+    grace : float
+        For such threads, s; longer than that of worker processes, which end first.
+    """
+    # those of executors end by themselves, and clean up
+    theirs = [t for t in enumerate_threads() if not t.daemon and t is not main_thread()]
+    if any(type(t).__module__.partition(".")[0] not in ("loky", "joblib") for t in theirs):
         Thread(target=_end_after, args=(grace, code), daemon=True).start()
     sys.exit(code)
 
