@@ -233,7 +233,7 @@ def test_a_label_decides_where_an_answer_goes(given):
         (np.zeros((), dtype=[("u", float)])[()], "output 'w' is missing, found u"),
         (pd.Series({"w": True, "u": 1.0}), "an output is True, expected a number"),
     ],
-    ids=str,
+    ids=["other", "numbers", "twice", "rows", "tuple", "record", "truth"],
 )
 def test_labels_that_do_not_fit_are_a_failed_run(given, says):
     model = FunctionModel(lambda x, patient: given, OUTPUTS, n_workers=0)
@@ -354,7 +354,7 @@ def test_a_function_that_writes_the_input_leaves_no_trace_in_the_data():
     assert PATIENT.data["curve"] == [1.0, 2.0]
 
 
-def test_a_file_that_is_a_function_is_the_same_after_it_travelled(tmp_path):
+def test_a_function_of_a_file_needs_the_file_no_more(tmp_path):
     (tmp_path / "m.py").write_text("def f(x, patient):\n    return [1.0, 2.0]\n")
     function = FileFunction(tmp_path / "m.py", "f")
     (tmp_path / "m.py").unlink()
