@@ -301,13 +301,14 @@ def personalize(
 
     from vitolab.methods import REFERENCES
     from vitolab.personalization import personalize_file
-    from vitolab.store.display import shown
+    from vitolab.store.display import results_only, shown
     from vitolab.store.stored import newest_progress
 
     if method in REFERENCES and (train_on is not None or n_samples is not None):
         raise ValueError(f"--method is {method}, which learns nothing from --train-on, --n-samples")
     began = time.time()
-    with shown(lambda: newest_progress(results, "personalize", began)):
+    root = results.absolute()  # a model may leave the folder meanwhile
+    with results_only() as output, shown(lambda: newest_progress(root, "personalize", began)):
         fitted = personalize_file(
             problem,
             table,
@@ -320,14 +321,14 @@ def personalize(
             methods=(method,),
             seed=seed,
             n_jobs=n_jobs,
-            results_root=results,
+            results_root=root,
             out=out,
             again=again,
         )
     if out is None:
-        typer.echo(fitted.to_csv(index=False, float_format="%.8g"), nl=False)
+        typer.echo(fitted.to_csv(index=False, float_format="%.8g"), nl=False, file=output)
     else:
-        typer.echo(str(out))
+        typer.echo(str(out), file=output)
     n_solved = int(fitted["solved"].fillna(False).sum())
     typer.echo(
         f"{n_solved} of {len(table.patients)} patients solved, {len(table.skipped)} left out; "
@@ -484,6 +485,8 @@ def _report(status: str, reason: str, path: Path) -> None:
 
 def main() -> None:
     """Run the command line and exit."""
+    from vitolab.parallel.processes import exit_despite_threads
+
     # as after Ctrl-C: whoever ends this process is told how to go on, and no worker is left
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -505,7 +508,7 @@ def main() -> None:
         for sentence in getattr(error, "sentences", None) or [message]:
             typer.echo(f"vitolab: {sentence}", err=True)
         code = 1 if isinstance(error, RunFailed) else 2
-    sys.exit(code if isinstance(code, int) else 0)
+    exit_despite_threads(code if isinstance(code, int) else 0)
 
 
 def _refusal(error: Exception) -> str | None:

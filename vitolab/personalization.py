@@ -119,7 +119,9 @@ def personalize_file(
     RunFailed
         If the run, which is stored, failed.
     """
-    out = None if out is None else Path(out)
+    # at once: a model may leave the folder meanwhile
+    out = None if out is None else Path(out).absolute()
+    results_root = Path(results_root).absolute()
     if out is not None and out.exists() and out.samefile(table.path):
         raise InputError(f"{out}: found the patients' own file, expected another name to write to")
     if out is not None and out.is_dir():

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vitolab.adapters.cellml import CellmlModel
+    from vitolab.adapters.files import FileFunction, KnownFiles
     from vitolab.adapters.fmu import FmuModel
-    from vitolab.adapters.function import FileFunction, FunctionModel
+    from vitolab.adapters.function import FunctionModel
     from vitolab.adapters.ode import OdeFunction
     from vitolab.adapters.program import ProgramModel
     from vitolab.adapters.sbml import SbmlModel
@@ -24,6 +25,7 @@ __all__ = [
     "FileFunction",
     "FmuModel",
     "FunctionModel",
+    "KnownFiles",
     "OdeFunction",
     "ProgramModel",
     "SbmlModel",
@@ -33,7 +35,8 @@ _HOMES = {
     "CellmlModel": "cellml",
     "FmuModel": "fmu",
     "SbmlModel": "sbml",
-    "FileFunction": "function",
+    "FileFunction": "files",
+    "KnownFiles": "files",
     "FunctionModel": "function",
     "OdeFunction": "ode",
     "ProgramModel": "program",

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import multiprocessing
 import os
 import re
 import signal
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
-from threading import Condition, RLock
+from threading import Condition
 from typing import Any
 
 from loky import ProcessPoolExecutor
 from loky.process_executor import BrokenProcessPool
 
+from vitolab.adapters.files import KnownFiles
 from vitolab.adapters.rows import (
     Answer,
     Function,
@@ -27,10 +25,10 @@ from vitolab.adapters.rows import (
     ask_again,
     check_limits,
     selected,
+    untouched,
 )
 from vitolab.failures import CannotRun, Kind, described
-from vitolab.files import digest
-from vitolab.parallel.processes import end_with, process_started
+from vitolab.parallel.processes import end_despite_threads, end_with, process_started
 from vitolab.parallel.threads import one_thread
 from vitolab.parallel.workers import processors
 from vitolab.problem import FloatArray, Patient
@@ -66,6 +64,8 @@ class FunctionModel:
         milliseconds.
     retries : int
         Further attempts for a call that fails, for failures that are a matter of luck.
+    files : KnownFiles
+        Files that must stay as they are, for the answers depend on them.
 
     Raises
     ------
@@ -78,6 +78,7 @@ class FunctionModel:
     time_limit: float | None = None
     n_workers: int | None = None
     retries: int = 0
+    files: KnownFiles = field(default_factory=KnownFiles)
 
     def __post_init__(self) -> None:
         check_limits(self.outputs, self.time_limit, self.retries, self.n_workers)
@@ -106,9 +107,16 @@ class FunctionModel:
         Raises
         ------
         CannotRun
-            If the function cannot be brought to a process or prepared there, or there is a time
-            limit where processes may not be started.
+            If the function cannot be brought to a process or prepared there, there is a time
+            limit where processes may not be started, or a file was changed meanwhile.
         """
+        self.files.check()
+        y = self._answers(x, patient)
+        self.files.check()  # what came of a changed file goes nowhere
+        return y
+
+    def _answers(self, x: FloatArray, patient: Patient) -> FloatArray:
+        """Call the function for each row."""
         workers: _Workers = vars(self)["_workers"]
         no_children = multiprocessing.current_process().daemon
         if no_children and self.time_limit is not None:
@@ -160,74 +168,10 @@ class FunctionModel:
         self.close()
 
 
-@dataclass(frozen=True)
-class FileFunction:
-    """A function in a Python file, loaded where it is called.
-
-    The file may import others beside it.
-
-    Attributes
-    ----------
-    path : Path
-    name : str
-    """
-
-    path: Path
-    name: str
-
-    def __call__(self, *given: Any) -> Any:
-        """Call the function."""
-        return _loaded(self.path, self.name)(*given)
-
-    def prepare(self) -> None:
-        """Load the file, which may take longer than a call."""
-        _loaded(self.path, self.name)
-
-    @property
-    def sources(self) -> tuple[Path, ...]:
-        """Files on which the answers depend."""
-        return (self.path,)
-
-
-_modules: dict[tuple[Path, int], Any] = {}
-_loading = RLock()  # a file may load another
-
-
-def _loaded(path: Path, name: str) -> Any:
-    """Function of a file; the file is executed once per process and content."""
-    key = (path, path.stat().st_mtime_ns)
-    with _loading:
-        if key not in _modules:
-            _modules[key] = _executed(path)
-    return getattr(_modules[key], name)
-
-
-def _executed(path: Path) -> Any:
-    """Module of a file, which is found under a name that no other file has."""
-    name = f"_vitolab_{path.stem}_{digest(str(path))[:16]}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path}: expected a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # where dataclasses, among others, look for it
-    folder = str(path.parent)
-    sys.path.insert(0, folder)
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    finally:
-        sys.path.remove(folder)
-        if folder not in sys.path:  # last, for imports within functions: others look there too
-            sys.path.append(folder)
-    return module
-
-
 def _called(function: Function, x: FloatArray, patient: Patient, outputs: Sequence[str]) -> Answer:
     """Call a function; what goes wrong is an answer too."""
     try:
-        return selected(function(x, patient), outputs)
+        return selected(function(x, untouched(patient)), outputs)
     except BaseException as error:
         # in a process of its own nothing but the function can raise these
         if _here.function is None and isinstance(error, KeyboardInterrupt | GeneratorExit):
@@ -354,6 +298,7 @@ class _Here:
     """What a worker process keeps between calls."""
 
     function: Function | None = field(default=None)
+    folder: str = "."
     unprepared: str | None = None
 
 
@@ -364,7 +309,11 @@ def _prepare(function: Function, parent: int, started: str | None) -> None:
     """Prepare a worker process: it leaves Ctrl-C to its parent, and ends when the parent ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with(parent, started)
+    end_despite_threads()
+    with suppress(OSError):  # standard output is for results, whatever writes to it here
+        os.dup2(2, 1)
     _here.function = function
+    _here.folder = os.getcwd()
     _here.unprepared = _prepared(function)
 
 
@@ -389,6 +338,7 @@ def _answer(
 ) -> tuple[FloatArray | None, tuple[str, str] | None]:
     """Call the function in a worker process."""
     assert _here.function is not None
+    os.chdir(_here.folder)  # wherever the call before went
     with one_thread():
         found = _called(_here.function, x, Patient(*known), outputs)
     if isinstance(found, NoAnswer):

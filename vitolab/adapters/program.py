@@ -20,6 +20,7 @@ from pathlib import Path
 from threading import Semaphore
 from typing import Any, ClassVar
 
+from vitolab.adapters.files import KnownFiles
 from vitolab.adapters.rows import (
     Answer,
     NoAnswer,
@@ -28,6 +29,7 @@ from vitolab.adapters.rows import (
     ask_again,
     check_limits,
     selected,
+    untouched,
 )
 from vitolab.failures import CannotRun, Kind, described, first_line
 from vitolab.parallel.processes import killed_with_this
@@ -79,6 +81,8 @@ class ProgramModel:
         Where the folders of calls are made, and the first twenty of failed calls are kept, with
         what the program said in ``stdout.txt`` and ``stderr.txt`` and the cause in ``failed.txt``.
         By default among temporary files, where none is kept.
+    files : KnownFiles
+        Files that must stay as they are, for the answers depend on them.
 
     Raises
     ------
@@ -99,6 +103,7 @@ class ProgramModel:
     n_workers: int | None = None
     retries: int = 0
     folder: Path | None = None
+    files: KnownFiles = field(default_factory=KnownFiles)
     own_processes: ClassVar[bool] = True
     _turns: Semaphore = field(init=False, repr=False, compare=False)
 
@@ -122,6 +127,8 @@ class ProgramModel:
         for name in (self.input, self.output):
             if not name or Path(name).name != name:
                 raise ValueError(f"file {name!r}: expected a name without a folder")
+        if self.folder is not None:  # wherever this process goes later
+            object.__setattr__(self, "folder", Path(self.folder).absolute())
         self._limit_turns()
 
     def _limit_turns(self) -> None:
@@ -154,9 +161,16 @@ class ProgramModel:
         Raises
         ------
         CannotRun
-            If the program cannot be started, its files cannot be written, or a function that
-            writes or reads them cannot be prepared.
+            If the program cannot be started, its files cannot be written, a function that
+            writes or reads them cannot be prepared, or a file was changed meanwhile.
         """
+        self.files.check()
+        y = self._answers(x, patient)
+        self.files.check()  # what came of a changed file goes nowhere
+        return y
+
+    def _answers(self, x: FloatArray, patient: Patient) -> FloatArray:
+        """Run the program for each row."""
         for function in (self.write, self.read):
             try:
                 getattr(function, "prepare", bool)()
@@ -200,7 +214,8 @@ class ProgramModel:
         """Run the program in a folder."""
         values = dict(zip(self.parameters, x.tolist(), strict=True))
         try:
-            (self.write or partial(_write, name=self.input))(folder, values, patient)
+            write = self.write or partial(_write, name=self.input)
+            write(folder, values, untouched(patient))
         except Exception as error:
             if self.write is None and isinstance(error, OSError):
                 raise

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from multiprocessing.pool import ThreadPool
 from threading import Lock
+from typing import Any
 
 import numpy as np
 
@@ -123,11 +126,13 @@ def ask_again(ask: Callable[[], Answer], retries: int) -> Answer:
 
 
 def selected(found: object, outputs: Sequence[str]) -> Answer:
-    """Numbers in the order of the outputs, from a mapping by name or a sequence of them.
+    """Numbers in the order of the outputs, by their names where they have some.
 
     Parameters
     ----------
     found : mapping of str to float, or sequence of float
+        Names count for a mapping, a named tuple, a record of numpy, and a Series or a row of
+        pandas; further names do not matter.
     outputs : sequence of str
 
     Returns
@@ -136,12 +141,16 @@ def selected(found: object, outputs: Sequence[str]) -> Answer:
         `Kind.SHAPE` where an output is missing or no number, or there are more or fewer;
         `Kind.NOT_FINITE` where one is None, NaN or infinite, beside all outputs.
     """
-    if isinstance(found, Mapping):
-        missing = [name for name in outputs if name not in found]
-        if missing:
-            there = ", ".join(map(str, found)) or "nothing"
-            return NoAnswer(Kind.SHAPE, f"output {missing[0]!r} is missing, found {there}")
-        found = [found[name] for name in outputs]
+    named = _named(found)
+    if named is not None:
+        names = [name for name, _ in named]
+        for name in outputs:
+            if names.count(name) != 1:
+                there = ", ".join(map(str, names)) or "nothing"
+                what = "is missing" if name not in names else "occurs twice"
+                return NoAnswer(Kind.SHAPE, f"output {name!r} {what}, found {there}")
+        values = dict(named)
+        found = [values[name] for name in outputs]
     try:
         # numpy would take these for numbers
         for value in np.asarray(found, dtype=object).ravel().tolist():
@@ -154,6 +163,30 @@ def selected(found: object, outputs: Sequence[str]) -> Answer:
         return NoAnswer(Kind.SHAPE, f"shape {y.shape}, expected ({len(outputs)},)")
     bad = [name for name, is_finite in zip(outputs, np.isfinite(y), strict=True) if not is_finite]
     return NoAnswer(Kind.NOT_FINITE, ", ".join(bad), y=y) if bad else y
+
+
+def _named(found: Any) -> list[tuple[Any, Any]] | None:
+    """Names and values of an answer; None where it has no names."""
+    if isinstance(found, Mapping):
+        return [(name, found[name]) for name in found]
+    if isinstance(found, tuple) and hasattr(found, "_fields"):
+        return list(zip(found._fields, found, strict=True))
+    if isinstance(found, (np.void, np.ndarray)) and found.dtype.names and found.size == 1:
+        record = np.asarray(found).reshape(())
+        return [(name, record[name].item()) for name in found.dtype.names]
+    pandas = sys.modules.get("pandas")  # whoever answers with it has loaded it
+    if pandas is None:
+        return None
+    if isinstance(found, pandas.DataFrame) and len(found) == 1:
+        found = found.iloc[0]
+    if isinstance(found, pandas.Series) and not isinstance(found.index, pandas.RangeIndex):
+        return list(zip(found.index, found, strict=True))
+    return None
+
+
+def untouched(patient: Patient) -> Patient:
+    """Copy of a patient for a function that may write into the data."""
+    return Patient(patient.name, patient.measurements, deepcopy(dict(patient.data)))
 
 
 def check_limits(

@@ -13,9 +13,11 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from importlib import import_module
+from multiprocessing.util import Finalize
 from pathlib import Path
-from threading import Lock, Thread
-from typing import ParamSpec, TypeVar
+from threading import Lock, Thread, main_thread
+from threading import enumerate as enumerate_threads
+from typing import NoReturn, ParamSpec, TypeVar
 
 WATCH = 0.5  # s between two looks at the process that a worker works for
 
@@ -91,6 +93,47 @@ def end_with(process: int, started: str | None) -> None:
         os._exit(1)
 
     Thread(target=watch, name="vitolab watch", daemon=True).start()
+
+
+def end_despite_threads(grace: float = 1.0) -> None:
+    """Let this process end soon after its work, whatever threads it has by then.
+
+    Python waits for threads that are no daemons; one that never ends would keep the process, and
+    whoever waits for it, for ever.
+
+    Parameters
+    ----------
+    grace : float
+        Between the end of the work and that of the process at the latest, s.
+    """
+
+    def end() -> None:
+        # of the interpreter's hooks the earliest, before it waits for threads
+        Thread(target=_end_after, args=(grace,), name="vitolab end", daemon=True).start()
+
+    Finalize(None, end, exitpriority=1000)
+
+
+def _end_after(grace: float, code: int = 0) -> None:
+    time.sleep(grace)
+    os._exit(code)
+
+
+def exit_despite_threads(code: int, grace: float = 3.0) -> NoReturn:
+    """Exit, soon also where a model left threads that are no daemons.
+
+    Parameters
+    ----------
+    code : int
+        Exit status.
+    grace : float
+        For such threads, s; longer than that of worker processes, which end first.
+    """
+    # those of executors end by themselves, and clean up
+    theirs = [t for t in enumerate_threads() if not t.daemon and t is not main_thread()]
+    if any(type(t).__module__.partition(".")[0] not in ("loky", "joblib") for t in theirs):
+        Thread(target=_end_after, args=(grace, code), daemon=True).start()
+    sys.exit(code)
 
 
 # --- programs that end with this process ---------------------------------------------------

@@ -106,7 +106,7 @@ def read_problem(path: Path | str) -> OwnProblem:
         objectives = tuple(_objective(o) for o in table.objectives)
         simulate, sources = simulator(path.parent, table)
         settings = _settings(table) | {
-            "files": {os.path.relpath(file, path.parent): source_version(file) for file in sources}
+            "files": {os.path.relpath(file, path.parent): known for file, known in sources.items()}
         }
         version = digest(
             table.version,

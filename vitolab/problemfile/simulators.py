@@ -20,27 +20,29 @@ if TYPE_CHECKING:
     from vitolab.adapters.timecourse import TimeCourse
 
 
-def simulator(folder: Path, table: ProblemTable) -> tuple[Simulate, list[Path]]:
-    """Simulator of the file, and the files on which its answers depend."""
+def simulator(folder: Path, table: ProblemTable) -> tuple[Simulate, dict[Path, str]]:
+    """Simulator of the file, and short hashes of the files on which its answers depend."""
     model = table.model
     outputs = tuple(o.output or o.name for o in table.objectives)
     sources = [_found(folder, name, "sources") for name in model.sources]
     if isinstance(model, ProgramTable):
         return _program(folder, table, model, outputs, sources)
-    from vitolab.adapters import FileFunction, FunctionModel
+    from vitolab.adapters import FileFunction, FunctionModel, KnownFiles
 
     path = _found(folder, model.file, "model, file")
     function: Function
     if isinstance(model, FormatTable):
+        files = KnownFiles.of([path, *sources])  # before the file is read by its library
         outputs = tuple(o.name for o in table.objectives)
         function = _of_format(path, table, model)
-        sources += function.sources
+        code: dict[Path, str] = {}
     else:
-        function = FileFunction(path, model.function)
         _check_defined(path, model.function)
-        sources += _imported(path)
-    made = FunctionModel(function, outputs, model.time_limit, model.workers, model.retries)
-    return made, list(dict.fromkeys([path, *sources]))
+        files = KnownFiles.of(sources)
+        function = FileFunction(path, model.function, folder)
+        code = function.sources
+    made = FunctionModel(function, outputs, model.time_limit, model.workers, model.retries, files)
+    return made, {**files.contents, **code}
 
 
 def _of_format(path: Path, table: ProblemTable, model: FormatTable) -> TimeCourse:
@@ -68,16 +70,17 @@ def _program(
     model: ProgramTable,
     outputs: tuple[str, ...],
     sources: list[Path],
-) -> tuple[Simulate, list[Path]]:
+) -> tuple[Simulate, dict[Path, str]]:
     """Simulator that is an external program."""
-    from vitolab.adapters import FileFunction, ProgramModel
+    from vitolab.adapters import FileFunction, KnownFiles, ProgramModel
 
     # what lies beside the file is named as from there, though each call has a folder of its own
     beside = [part for part in model.command if part and (folder / part).is_file()]
     command = tuple(
         str((folder / part).absolute()) if part in beside else part for part in model.command
     )
-    sources = [*(folder / part for part in beside), *sources]
+    files = KnownFiles.of([*((folder / part).absolute() for part in beside), *sources])
+    code: dict[Path, str] = {}
     functions: dict[str, Callable[..., Any]] = {}
     for what in ("write", "read"):
         name = getattr(model, what)
@@ -87,8 +90,9 @@ def _program(
             raise ValueError(f"model, {what} is {name!r}, expected a file that defines it")
         path = _found(folder, model.file, "model, file")
         _check_defined(path, name)
-        functions[what] = FileFunction(path, name)
-        sources += [path, *_imported(path)]
+        function = FileFunction(path, name, folder)
+        functions[what] = function
+        code |= function.sources
     made = ProgramModel(
         command,
         tuple(p.name for p in table.parameters),
@@ -100,9 +104,10 @@ def _program(
         n_workers=model.workers,
         retries=model.retries,
         folder=folder / model.keep,
+        files=files,
         **functions,
     )
-    return made, sources
+    return made, {**files.contents, **code}
 
 
 def _found(folder: Path, name: str, what: str) -> Path:
@@ -111,25 +116,6 @@ def _found(folder: Path, name: str, what: str) -> Path:
     if "\0" in name or not path.is_file():
         raise ValueError(f"{what} is {shown(name)}, expected a file beside the problem file")
     return path.absolute()
-
-
-def _imported(path: Path) -> list[Path]:
-    """Files beside a Python file that it imports, and what those import."""
-    found: dict[Path, None] = {}
-    waiting = [path]
-    while waiting:
-        names: set[str] = set()
-        for node in ast.walk(ast.parse(waiting.pop().read_bytes())):
-            if isinstance(node, ast.Import):
-                names |= {alias.name.partition(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                names.add(node.module.partition(".")[0])
-        for name in sorted(names):
-            beside = [path.parent / f"{name}.py", *sorted((path.parent / name).rglob("*.py"))]
-            new = [file for file in beside if file.is_file() and file not in found]
-            found |= dict.fromkeys(new)
-            waiting += new
-    return [file for file in found if file != path]
 
 
 def _check_defined(path: Path, name: str) -> None:

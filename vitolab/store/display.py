@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout, suppress
 from threading import Event, Thread
+from typing import TextIO
 
 from vitolab.store.records import Progress
 
@@ -16,6 +18,32 @@ Read = Callable[[], Progress | None]
 def say(line: str) -> None:
     """Tell the user."""
     print(line, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def results_only() -> Iterator[TextIO]:
+    """Keep standard output for results; all else that is written to it goes to standard error.
+
+    That is what a model prints, from Python, C or a program. It stays so to the end of the
+    process, for what is still in a buffer.
+
+    Yields
+    ------
+    file
+        Standard output, for the results; to be used afterwards, too.
+    """
+    out = sys.stdout
+    try:
+        is_ours = out.fileno() == 1  # not where somebody collects it
+    except (OSError, ValueError):
+        is_ours = False
+    if is_ours:
+        out.flush()
+        out = open(os.dup(1), "w", encoding=out.encoding, errors=out.errors)  # noqa: SIM115
+        with suppress(OSError):
+            os.dup2(2, 1)
+    with redirect_stdout(sys.stderr):
+        yield out
 
 
 @contextmanager
