@@ -11,7 +11,6 @@ import os
 import shutil
 import socket
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -31,7 +30,14 @@ from vitolab.claims import (
     take,
     write_claim,
 )
-from vitolab.files import checked_name, checksum, digest, write_json, write_table
+from vitolab.files import (
+    checked_name,
+    checksum,
+    digest,
+    temporary_folder,
+    write_json,
+    write_table,
+)
 from vitolab.processes import process_started
 from vitolab.records import (
     SCHEMA,
@@ -478,9 +484,8 @@ def _is_whole(path: Path) -> bool:
 
 def _create(folder: Path, record: Start, claim: Path, failed: Path | None) -> Path:
     """Make the folder of a new run; it appears under its name with its first files in it."""
-    temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
+    temporary = temporary_folder(folder, ".new-")
     try:
-        temporary.chmod(0o755)
         write_json(temporary / "start.json", record.model_dump())
         _write_progress(temporary, "starting", 0, 0)
         (temporary / "parts").mkdir()
