@@ -356,7 +356,7 @@ def test_a_job_that_is_refused_later_is_said(slurm, capfd):
 
 
 def wait_for(holds):
-    end = time.monotonic() + 20
+    end = time.monotonic() + 8
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.05)

@@ -313,7 +313,7 @@ def slurm_cluster() -> Any:
     settings = _jobs()
     from dask_jobqueue import SLURMCluster
     from dask_jobqueue.slurm import SLURMJob
-    from distributed import Security
+    from distributed import Security, Status
 
     # A command that is started from Dask's thread while another changes the environment can find
     # it half changed: all are given a copy of now.
@@ -331,6 +331,7 @@ def slurm_cluster() -> Any:
             except (OSError, RuntimeError) as error:
                 why = " ".join(str(error).split())
                 print(f"vitolab: a job was not submitted to Slurm: {why}", file=sys.stderr)
+                self.status = Status.failed  # else closing the cluster fails, too
                 raise
 
     cores = settings["cores"] or 1
