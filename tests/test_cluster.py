@@ -330,6 +330,40 @@ def test_a_job_that_slurm_refuses_is_one_sentence(slurm):
         pass
 
 
+def test_commands_of_slurm_have_the_environment_of_the_start(slurm, tmp_path, monkeypatch):
+    command(
+        slurm / "sbatch",
+        f'[ "$1" = --test-only ] && exit; echo "${{CHANGED:-no}}" >{tmp_path}/changed; '
+        'echo "Submitted batch job 1"',
+    )
+    command(slurm / "scancel", "exit")
+    with workers.slurm_cluster() as cluster:
+        monkeypatch.setenv("CHANGED", "yes")
+        cluster.scale(2)
+        wait_for(lambda: (tmp_path / "changed").exists() and (tmp_path / "changed").read_text())
+    assert (tmp_path / "changed").read_text() == "no\n"
+
+
+def test_a_job_that_is_refused_later_is_said(slurm, capfd):
+    command(slurm / "sbatch", '[ "$1" = --test-only ] && exit; echo "Quota is used up" >&2; exit 1')
+    said = ""
+
+    def is_said():
+        nonlocal said
+        said += capfd.readouterr().err
+        return "vitolab: a job was not submitted to Slurm:" in said and "Quota is used up" in said
+
+    with workers.slurm(2):
+        wait_for(is_said)
+
+
+def wait_for(holds):
+    end = time.monotonic() + 8
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
 def test_without_sbatch_slurm_is_refused(slurm, monkeypatch):
     monkeypatch.setenv("PATH", str(slurm))
     with pytest.raises(ValueError, match="sbatch is not found"):

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
+import stat
+import subprocess
+import sys
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -128,3 +134,68 @@ def test_walks_copied_to_another_patient_count_as_absent(tmp_path: Path) -> None
     cache.store("problem", "P1", {"x": np.zeros(3)})
     cache.path("problem", "P2").write_bytes(cache.path("problem", "P1").read_bytes())
     assert cache.load("problem", "P2") is None
+
+
+def test_a_fifo_is_written_to(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    read: list[str] = []
+    reader = Thread(target=lambda: read.append(path.read_text()), daemon=True)
+    reader.start()
+    write_json(path, 1)
+    reader.join(5)
+    assert read == ["1\n"]
+    assert path.is_fifo()
+
+
+def test_a_character_device_stays(tmp_path: Path) -> None:
+    path = tmp_path / "null"
+    try:
+        os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+        path.write_text("")
+    except OSError as error:
+        pytest.skip(f"no device can be made here: {error}")
+    write_json(path, 1)
+    assert path.is_char_device()
+
+
+def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    target, link = tmp_path / "there" / "a.json", tmp_path / "link"
+    target.write_text("old")
+    link.symlink_to(target)
+    write_json(link, 1)
+    assert link.is_symlink()
+    assert target.read_text() == "1\n"
+
+
+def test_a_socket_is_refused_and_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # the name of a socket is short
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind("s")
+        with pytest.raises(ValueError, match="s is a socket, expected a file"):
+            write_json(Path("s"), 1)
+    assert Path("s").is_socket()
+
+
+@pytest.mark.parametrize("umask", [0o077, 0o002])
+def test_new_files_and_folders_follow_the_umask_and_old_files_keep_their_mode(
+    tmp_path: Path, umask: int
+) -> None:
+    old = tmp_path / "old"
+    old.write_text("")
+    old.chmod(0o640)
+    code = f"""
+import os
+from pathlib import Path
+os.umask({umask})
+from vitolab.files import new_folder, write_json
+write_json(Path("new"), 1)
+write_json(Path("old"), 1)
+with new_folder(Path("folder")):
+    pass
+"""
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, check=True)
+    modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in tmp_path.iterdir()}
+    assert modes == {"new": 0o666 & ~umask, "old": 0o640, "folder": 0o777 & ~umask}

@@ -61,7 +61,7 @@ def imported(code: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield node.module
 
 
@@ -111,6 +111,7 @@ def test_every_requirement_has_a_lower_bound_and_nothing_else():
     ("files", "extras"),
     [
         ("vitolab/**/*.py", ["mesh", "sbml", "cellml", "fmu", "cluster"]),
+        ("dashboards/**/*.py", []),
         ("tests/*.py", ["test"]),
         ("tests/benchmarks/*.py", ["test", "bench"]),
     ],
@@ -127,7 +128,9 @@ def test_what_is_imported_is_declared(files: str, extras: list[str]):
     }
     wanted = project()
     declared = [wanted["dependencies"], *(wanted["optional-dependencies"][e] for e in extras)]
-    known = {"vitolab"} | {split(requirement)[0] for requirement in chain.from_iterable(declared)}
+    known = {"vitolab", "dashboards"} | {
+        split(requirement)[0] for requirement in chain.from_iterable(declared)
+    }
     if files.startswith("tests"):
         known |= {path.stem for path in (ROOT / "tests").glob("*.py")}
     for path in ROOT.glob(files):
@@ -315,3 +318,17 @@ def test_ci_and_commit_hooks_run_the_same_checks():
     assert [repo["repo"] for repo in hooks["repos"]] == ["local"]
     for hook in hooks["repos"][0]["hooks"]:
         assert hook["entry"].replace(" --force-exclude", "") in script
+        if hook["entry"] in ("mypy", "lint-imports"):
+            for folder in ("vitolab", "dashboards"):
+                assert re.search(hook["files"], f"{folder}/any.py"), hook["id"]
+
+
+def test_the_layers_of_the_guide_are_those_of_the_contract():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = next(c for c in contracts["tool"]["importlinter"]["contracts"] if c["id"] == "layers")
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = guide.partition("## Layers")[2].split("```")[1]
+    named = [re.split(r"\s{2,}", line)[0] for line in table.strip().splitlines()]
+    modules = re.findall(r"\w+", " ".join(layers["layers"]))
+    found = re.findall(r"\w+", " ".join(named))
+    assert sorted(found) == sorted(set(modules) - {"__main__"})

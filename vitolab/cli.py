@@ -388,7 +388,7 @@ def doctor() -> None:
         except metadata.PackageNotFoundError:
             typer.echo(f"{name} not installed")
     typer.echo(f"processors: {processors()} usable of {os.cpu_count()}")
-    optional = ("nlopt", "meshio", "pyvista", "roadrunner", "myokit", "fmpy")
+    optional = ("meshio", "roadrunner", "myokit", "fmpy")
     for name in (*optional, "distributed", "dask_jobqueue"):
         found = importlib.util.find_spec(name) is not None
         typer.echo(f"optional {name}: {'found' if found else 'not found'}")

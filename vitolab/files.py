@@ -7,7 +7,9 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import shutil
+import stat
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -27,23 +29,42 @@ if TYPE_CHECKING:
 def atomic(path: Path) -> Iterator[Path]:
     """Give a temporary path beside `path`; on success it is flushed to disk and renamed.
 
-    The folder must be there: one that was lost on the way is not made again, empty.
+    The folder must be there: one that was lost on the way is not made again, empty. A new file
+    follows the umask; one that is replaced keeps its mode, and its group where the system lets it.
+    A link is followed. A character device or a FIFO is written to, for it cannot be replaced.
 
     Raises
     ------
     OSError
         If the system refuses, as on a full disk; it names `path`.
+    ValueError
+        If it is a socket, a block device or the like.
     """
+    if is_stream(path):
+        with tempfile.TemporaryDirectory(prefix="vitolab-") as folder:
+            yield Path(folder) / "stream"
+            with (Path(folder) / "stream").open("rb") as source, path.open("wb") as stream:
+                shutil.copyfileobj(source, stream)
+        return
     temporary: Path | None = None
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-        os.close(handle)
-        temporary = Path(name)
+        target = path.resolve() if path.is_symlink() else path
+        temporary = target.parent / f".{target.name}.{secrets.token_hex(4)}.tmp"
+        old = target.stat() if target.exists() else None
+        # of a file that is replaced never more permissions than it has, not for a moment
+        allowed = 0o666 if old is None else stat.S_IMODE(old.st_mode) & 0o666
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, allowed))
         yield temporary
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
-        temporary.chmod(0o644)
-        temporary.replace(path)
+        if old is not None:
+            mode = stat.S_IMODE(old.st_mode)
+            try:
+                os.chown(temporary, -1, old.st_gid)
+            except OSError:  # a group that the user is not in: its rights are for no other
+                mode &= ~stat.S_IRWXG
+            temporary.chmod(mode)
+        temporary.replace(target)
     except OSError as error:  # most say nothing of the file, or name the temporary one
         why = os.strerror(error.errno) if error.errno else str(error)
         raise OSError(error.errno or errno.EIO, why, str(path)) from error
@@ -51,6 +72,33 @@ def atomic(path: Path) -> Iterator[Path]:
         if temporary is not None:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
+
+
+def is_stream(path: Path) -> bool:
+    """Whether a path leads to a character device or a FIFO, which is written to and not replaced.
+
+    Raises
+    ------
+    ValueError
+        If it leads to a socket, a block device or the like.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    if stat.S_ISCHR(mode) or stat.S_ISFIFO(mode):
+        return True
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        kind = "socket" if stat.S_ISSOCK(mode) else "block device"
+        raise ValueError(f"{path} is a {kind}, expected a file, a character device or a FIFO")
+    return False
+
+
+def temporary_folder(parent: Path, prefix: str) -> Path:
+    """Make a folder of an unused name, with the mode that the umask leaves."""
+    folder = parent / f"{prefix}{secrets.token_hex(4)}"
+    folder.mkdir()
+    return folder
 
 
 @contextmanager
@@ -66,10 +114,9 @@ def new_folder(folder: Path) -> Iterator[Path]:
         raise ValueError(f"{folder}: it is there already, expected a folder that is not")
     if not folder.absolute().parent.is_dir():
         raise ValueError(f"{folder.absolute().parent}: expected a folder that exists")
-    temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=folder.absolute().parent))
+    temporary = temporary_folder(folder.absolute().parent, ".new-")
     try:
         yield temporary
-        temporary.chmod(0o755)
         temporary.rename(folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vitolab.files import atomic, digest
+from vitolab.files import atomic, digest, is_stream
 from vitolab.methods import (
     AGENTS,
     METHODS,
@@ -126,7 +126,10 @@ def personalize_file(
         raise InputError(f"{out}: found the patients' own file, expected another name to write to")
     if out is not None and out.is_dir():
         raise InputError(f"{out}: found a directory, expected a name for the CSV file to write")
-    if out is not None and not (out.parent.is_dir() and os.access(out.parent, os.W_OK)):
+    if out is not None and _is_stream(out):
+        if not os.access(out, os.W_OK):
+            raise InputError(f"{out}: it cannot be written to, expected one that can be")
+    elif out is not None and not (out.parent.is_dir() and os.access(out.parent, os.W_OK)):
         raise InputError(f"{out}: expected a name in a folder that exists and can be written to")
     if not table.patients:
         raise InputError(
@@ -523,3 +526,11 @@ def _same(a: Any, b: Any) -> bool:
     if isinstance(a, float | int) and isinstance(b, float | int):
         return math.isclose(a, b, rel_tol=1e-9)
     return digest(a) == digest(b)
+
+
+def _is_stream(out: Path) -> bool:
+    """Whether a table is written to a device or a FIFO; what is neither these nor a file is bad."""
+    try:
+        return is_stream(out)
+    except ValueError as error:
+        raise InputError(str(error)) from None

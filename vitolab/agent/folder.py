@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
-from vitolab.files import read_arrays, write_arrays, write_json
+from vitolab.files import read_arrays, temporary_folder, write_arrays, write_json
 from vitolab.problem import Problem
 
 FORMAT = 1
@@ -36,12 +35,11 @@ def write_agent(
     if path.exists():
         raise FileExistsError(f"{path} exists; choose another place for the agent")
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    temporary = temporary_folder(path.parent, f".{path.name}.")
     try:
         write_arrays(temporary / ARRAYS, arrays)
         described = {"format": FORMAT, "problem": problem.describe(), **description}
         write_json(temporary / name, described)
-        temporary.chmod(0o755)
         temporary.rename(path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

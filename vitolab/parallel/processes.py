@@ -47,7 +47,7 @@ def process_started(process: int) -> str | None:
             return None
         fields = stat.rpartition(")")[2].split()  # the name before may hold anything
         return None if fields[0] in "ZX" else fields[19]  # a zombie computes no more
-    psutil = import_module("psutil")  # comes with ipykernel; not needed where there is /proc
+    psutil = import_module("psutil")  # not needed where there is /proc
     try:
         return str(round(psutil.Process(process).create_time()))
     except psutil.Error:

@@ -312,13 +312,34 @@ def slurm_cluster() -> Any:
     """
     settings = _jobs()
     from dask_jobqueue import SLURMCluster
-    from distributed import Security
+    from dask_jobqueue.slurm import SLURMJob
+    from distributed import Security, Status
+
+    # A command that is started from Dask's thread while another changes the environment can find
+    # it half changed: all are given a copy of now.
+    environment = dict(os.environ)
+
+    class Job(SLURMJob):  # type: ignore[misc]
+        @staticmethod
+        async def _call(cmd: list[str], **options: Any) -> Any:
+            return await SLURMJob._call(cmd, **({"env": environment} | options))
+
+        async def _submit_job(self, script_filename: str) -> Any:
+            """Submit, and say what Dask would only log."""
+            try:
+                return await super()._submit_job(script_filename)
+            except (OSError, RuntimeError) as error:
+                why = " ".join(str(error).split())
+                print(f"vitolab: a job was not submitted to Slurm: {why}", file=sys.stderr)
+                self.status = Status.failed  # else closing the cluster fails, too
+                raise
 
     cores = settings["cores"] or 1
     security = Security()
     if security.tls_ca_file is None:
         security = Security.temporary()
     return SLURMCluster(
+        job_cls=Job,
         cores=cores,
         processes=cores,
         security=security,

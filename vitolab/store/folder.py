@@ -11,7 +11,6 @@ import os
 import shutil
 import socket
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -22,7 +21,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from vitolab.files import checked_name, checksum, digest, write_json, write_table
+from vitolab.files import checked_name, checksum, digest, temporary_folder, write_json, write_table
 from vitolab.parallel.processes import process_started
 from vitolab.store.claims import (
     is_alive,
@@ -478,9 +477,8 @@ def _is_whole(path: Path) -> bool:
 
 def _create(folder: Path, record: Start, claim: Path, failed: Path | None) -> Path:
     """Make the folder of a new run; it appears under its name with its first files in it."""
-    temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
+    temporary = temporary_folder(folder, ".new-")
     try:
-        temporary.chmod(0o755)
         write_json(temporary / "start.json", record.model_dump())
         _write_progress(temporary, "starting", 0, 0)
         (temporary / "parts").mkdir()
