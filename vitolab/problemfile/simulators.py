@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vitolab.patients import conversion
 from vitolab.problem import FloatArray, Patient, Simulate
 from vitolab.problemfile.reading import one_line, shown
 from vitolab.problemfile.schema import FormatTable, ProblemTable, ProgramTable
+from vitolab.units import conversion
 
 if TYPE_CHECKING:
     from vitolab.adapters.rows import Function
