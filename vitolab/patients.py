@@ -405,12 +405,13 @@ def _columns(
 
 def _is_separator_line(path: Path, row: int, fields: list[str]) -> bool:
     """Whether a first row tells a spreadsheet that columns are separated by commas."""
-    line = ",".join(fields).strip().lower()
+    line = ",".join(fields).strip(" ").lower()
     if not line.startswith("sep="):
         return False
     if line.strip(",") == "sep=" and line != "sep=":
         return True
-    raise InputError(f"{path}, row {row}: found {_cut(line)!r}, expected columns between commas")
+    spoken = next((said for sign, said in _SEPARATORS.items() if sign in line), _cut(line))
+    raise InputError(f"{path}, row {row}: found {spoken} between columns, expected commas")
 
 
 def _cut(text: str) -> str:

@@ -318,7 +318,9 @@ def fit_table(
         for what in ("measured", "modelled", "misfit")
     ]
     # a further column may be called as one of ours, for instance when a table is read again
-    further = table.extra.set_axis(_own_names(list(table.extra), columns), axis=1)
+    further = table.extra.set_axis(
+        _own_names([str(name) for name in table.extra.columns], columns), axis=1
+    )
     rows = []
     for name in further.index:
         kept = further.loc[name].to_dict()
