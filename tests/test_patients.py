@@ -222,7 +222,7 @@ REFUSED = {
     ),
     "twice": (f"{HEADER},lv_edv [L]\n{GOOD},2", "column 'lv_edv [L]' occurs twice, expected once"),
     "further twice": (f"{HEADER},q,q\n{GOOD},1,2", "column 'q' occurs twice, expected once"),
-    "nameless": (f"{HEADER},\n{GOOD},", "row 1: column 6 has no name, expected one"),
+    "nameless": (f"{HEADER},,sex\n{GOOD},,f", "row 1: column 6 has no name, expected one"),
     "too few": (f"{HEADER}\n{GOOD}\nP2,72,180,110", "row 3: found 4 fields, expected 5"),
     "too many": (f"{HEADER}\nP1,72,180,110,95,1", "row 2: found 6 fields, expected 5"),
     "decimal comma": (f"{HEADER}\nP1,72,180,110,95,5", "with decimal points"),

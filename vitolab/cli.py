@@ -7,6 +7,7 @@ command that needs them.
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import os
@@ -33,10 +34,12 @@ STOPPED = 130  # exit status after Ctrl-C and SIGTERM
 OUT_OF_TIME = 3  # exit status at a limit of wall time
 
 Results = Annotated[Path, typer.Option("--results", help="Folder of all results.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Same seed, same results.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="Same seed, same results.")]
 Jobs = Annotated[
     int | None,
-    typer.Option("--jobs", min=1, help="Work at the same time [default: one per processor]."),
+    typer.Option(
+        "--jobs", min=1, max=4096, help="Work at the same time [default: one per processor]."
+    ),
 ]
 
 
@@ -289,6 +292,8 @@ def personalize(
         )
 
     table = read(patients)
+    for warning in table.warnings:
+        typer.echo(f"vitolab: warning: {warning}", err=True)
     if train_on is None and chosen.training is None:
         training, trained_on = table.patients, "patients of the file"
     elif train_on is None:
@@ -466,7 +471,7 @@ def _assignment(text: str) -> tuple[str, Any]:
         raise ValueError(f"parameter {text!r}: expected name=value")
     try:
         return name, json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return name, value
 
 
@@ -489,6 +494,8 @@ def main() -> None:
 
     # as after Ctrl-C: whoever ends this process is told how to go on, and no worker is left
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.isatty():
+        sys.stdout.reconfigure(encoding="utf-8")  # tables are read back as UTF-8
     try:
         arguments = sys.argv[1:] or ["--help"]
         code = app(arguments, standalone_mode=False, prog_name="vitolab")

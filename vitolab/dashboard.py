@@ -145,7 +145,7 @@ def read_users(path: Path) -> dict[str, str]:
         users = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         users = None
     named = isinstance(users, dict) and users
     if not named or not all(n and isinstance(v, str) and v for n, v in users.items()):

@@ -336,7 +336,9 @@ def fit_table(
         for what in ("measured", "modelled", "misfit")
     ]
     # a further column may be called as one of ours, for instance when a table is read again
-    further = table.extra.rename(columns={n: f"{n} (file)" for n in table.extra if n in columns})
+    further = table.extra.set_axis(
+        _own_names([str(name) for name in table.extra.columns], columns), axis=1
+    )
     rows = []
     for name in further.index:
         kept = further.loc[name].to_dict()
@@ -350,6 +352,19 @@ def fit_table(
     frame = pd.DataFrame(rows, columns=[*columns, *further.columns])
     counts = dict.fromkeys(("n_runs", "n_failed", "n_restarts"), "Int64")
     return frame.astype({"solved": "boolean", **counts})
+
+
+def _own_names(names: list[str], taken: list[str]) -> list[str]:
+    """Names of further columns, ``(file)`` added until nothing else is called so."""
+    used = {*taken, *names}
+    found = []
+    for name in names:
+        own = name
+        while own in taken or (own != name and own in used):
+            own += " (file)"
+        used.add(own)
+        found.append(own)
+    return found
 
 
 def _values(problem: Problem, patient: Patient, outcome: Mapping[Hashable, Any]) -> dict[str, Any]:

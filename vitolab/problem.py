@@ -27,6 +27,10 @@ _Array = TypeVar("_Array", bound=NDArray[Any])
 #: Tolerances beyond which an output is no answer: squares of misfits so large leave nothing of a
 #: tolerance in double precision, and whoever learns from them learns nothing.
 LARGEST = 2.0**26
+#: Steps across a domain that whole numbers in double precision still tell apart.
+MOST_STEPS = 2.0**53
+#: Multiple of a step that walks of any length add up without an overflow of 64 bits.
+LARGEST_MULTIPLIER = 10**9
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,8 @@ class Parameter:
     Raises
     ------
     ValueError
-        If the domain is empty, the default lies outside it, or the step is not positive.
+        If the domain is empty or its width overflows, the default lies outside it, or the step is
+        not positive or fits into the domain more than `MOST_STEPS` times.
     """
 
     name: str
@@ -67,6 +72,11 @@ class Parameter:
                 f"parameter {self.name!r}: lower is {self.lower:g}, expected less than "
                 f"upper {self.upper:g}"
             )
+        if not np.isfinite(float(self.upper) - float(self.lower)):
+            raise ValueError(
+                f"parameter {self.name!r}: lower is {self.lower:g} and upper {self.upper:g}, "
+                "expected a width below 1.8e308"
+            )
         if not self.lower <= self.default <= self.upper:
             raise ValueError(
                 f"parameter {self.name!r}: default is {self.default:g}, expected within "
@@ -74,6 +84,11 @@ class Parameter:
             )
         if self.step <= 0:
             raise ValueError(f"parameter {self.name!r}: step is {self.step:g}, expected above 0")
+        if float(self.upper) - float(self.lower) > MOST_STEPS * float(self.step):
+            raise ValueError(
+                f"parameter {self.name!r}: step is {self.step:g}, expected at most "
+                f"{MOST_STEPS:.0e} steps in the domain"
+            )
         if self.scale == "log" and self.lower <= 0:
             raise ValueError(
                 f"parameter {self.name!r}: lower is {self.lower:g}, expected above 0 on a log scale"
@@ -179,7 +194,8 @@ class Problem:
     Raises
     ------
     ValueError
-        If a field is empty, a name occurs twice, or a multiplier is not a positive whole number.
+        If a field is empty, a name occurs twice, or a multiplier is not a positive whole number
+        of at most `LARGEST_MULTIPLIER`.
     """
 
     name: str
@@ -205,6 +221,11 @@ class Problem:
             raise ValueError(
                 f"problem {self.name!r}: multipliers are {self.multipliers}, expected rising "
                 "positive whole numbers"
+            )
+        if ordered[-1] > LARGEST_MULTIPLIER:
+            raise ValueError(
+                f"problem {self.name!r}: multipliers hold {ordered[-1]:.3g}, expected at most "
+                f"{LARGEST_MULTIPLIER}"
             )
         if self.border not in ("clip", "reject", "free"):
             raise ValueError(

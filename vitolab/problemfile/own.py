@@ -169,6 +169,9 @@ def _library(adapter: str) -> str:
 def _parameter(p: ParameterTable) -> Parameter:
     """Parameter of an entry; by default the middle, and five hundred steps across."""
     middle = math.sqrt(p.lower * p.upper) if p.scale == "log" else (p.lower + p.upper) / 2.0
+    if not p.lower <= middle <= p.upper:  # the product or sum is beyond floating point
+        halves = p.lower / 2.0 + p.upper / 2.0
+        middle = math.sqrt(p.lower) * math.sqrt(p.upper) if p.scale == "log" else halves
     return Parameter(
         p.name,
         p.label or p.name,

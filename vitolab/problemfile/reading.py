@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -10,7 +11,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from vitolab.patients import InputError, conversion
+from vitolab.patients import InputError
+from vitolab.patients.units import advice, conversion
+from vitolab.problem import LARGEST_MULTIPLIER, MOST_STEPS
 from vitolab.problemfile.schema import ADAPTERS, FormatTable, ParameterTable, ProblemTable
 
 #: Names of built-in models: figures and the dashboard know these by name.
@@ -55,6 +58,8 @@ def read_table(path: Path) -> ProblemTable:
         raise ProblemError([f"{path}: {one_line(str(error))}, expected TOML"]) from None
     try:
         return ProblemTable.model_validate(_tuples(found))
+    except RecursionError:
+        raise ProblemError([f"{path}: nested too deep, expected a problem file"]) from None
     except ValidationError as error:
         names = _names(found)
         raise ProblemError(
@@ -132,7 +137,10 @@ def _sentence(error: Any, names: Mapping[tuple[str, int], str]) -> str:
 
 def shown(value: Any) -> str:
     """Value in a message, cut where it is long."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no whole number of more than 4300 digits
+        text = "a number of thousands of digits"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
@@ -148,7 +156,13 @@ def contradictions(table: ProblemTable) -> list[str]:
         wrong.append(f"name is {table.name!r}, which is a model of vitolab, expected another")
     if any(m < 1 for m in table.multipliers) or any(b <= a for a, b in pairwise(table.multipliers)):
         wrong.append(
-            f"multipliers are {list(table.multipliers)}, expected rising positive whole numbers"
+            f"multipliers are {shown(list(table.multipliers))}, expected rising positive whole "
+            "numbers"
+        )
+    elif table.multipliers and table.multipliers[-1] > LARGEST_MULTIPLIER:
+        wrong.append(
+            f"multipliers hold {shown(table.multipliers[-1])}, expected at most "
+            f"{LARGEST_MULTIPLIER}"
         )
     for p in table.parameters:
         wrong += [f"parameter {p.name!r}: {sentence}" for sentence in _domain(p)]
@@ -158,7 +172,7 @@ def contradictions(table: ProblemTable) -> list[str]:
         if o.output_unit is not None and conversion(o.output_unit, o.unit) is None:
             wrong.append(
                 f"objective {o.name!r}: output_unit is {o.output_unit!r}, expected a unit that "
-                f"converts to {o.unit!r}"
+                f"converts to {o.unit!r}{advice(o.output_unit, o.unit)}"
             )
     for c in table.columns:
         if not c.lower <= c.upper:
@@ -198,6 +212,8 @@ def _domain(p: ParameterTable) -> list[str]:
     """Everything that is wrong with a domain."""
     if not p.lower < p.upper:
         return [f"lower is {p.lower:g}, expected less than upper {p.upper:g}"]
+    if not math.isfinite(p.upper - p.lower):
+        return [f"lower is {p.lower:g} and upper {p.upper:g}, expected a width below 1.8e308"]
     wrong = []
     if p.scale == "log" and p.lower <= 0:
         wrong.append(f"lower is {p.lower:g}, expected above 0 on a log scale")
@@ -208,4 +224,6 @@ def _domain(p: ParameterTable) -> list[str]:
             f"step is {p.step:g}, expected above 0 and at most the width of the domain, "
             f"{p.upper - p.lower:g}"
         )
+    elif p.step is not None and not (p.upper - p.lower) / p.step <= MOST_STEPS:
+        wrong.append(f"step is {p.step:g}, expected at most {MOST_STEPS:.0e} steps in the domain")
     return wrong

@@ -24,7 +24,11 @@ class _Table(BaseModel):
 
 
 class ParameterTable(_Table):
-    """``[[parameters]]``: see `vitolab.problem.Parameter`; ``target`` is its name in a format."""
+    """``[[parameters]]``: see `vitolab.problem.Parameter`; ``target`` is its name in a format.
+
+    A parameter on a log scale is explored uniformly between its bounds, as any other: of 1e-5 to
+    1e5 nearly all is the upper decade. For many decades, take the logarithm as the parameter.
+    """
 
     name: Word
     label: Text = ""

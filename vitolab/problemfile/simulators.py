@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vitolab.patients import conversion
+from vitolab.patients.units import conversion
 from vitolab.problem import FloatArray, Patient, Simulate
 from vitolab.problemfile.reading import one_line, shown
 from vitolab.problemfile.schema import FormatTable, ProblemTable, ProgramTable

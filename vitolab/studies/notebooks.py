@@ -111,9 +111,30 @@ def checked_value(what: str, value: Any, kind: str) -> Any:
     except (NameError, TypeError):
         raise ValueError(f"{what}: its declared type {kind} is not one of JSON values") from None
     try:
-        return adapter.validate_python(value, strict=True)
-    except ValidationError:
-        raise ValueError(f"{what} is {value!r}, expected {kind}") from None
+        checked = adapter.validate_python(value, strict=True)
+    except (ValidationError, RecursionError):
+        raise ValueError(f"{what} is {_shown(value)}, expected {kind}") from None
+    if _too_large(checked):
+        raise ValueError(f"{what} is {_shown(value)}, expected whole numbers below 2**63")
+    return checked
+
+
+def _shown(value: Any) -> str:
+    """Value in a message, cut where it is long."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        return "beyond all measure"
+    return text if len(text) <= 200 else f"{text[:197]}..."
+
+
+def _too_large(value: Any) -> bool:
+    """Whether a whole number in a value is none of 64 bits."""
+    if isinstance(value, dict):
+        return any(_too_large(item) for item in value.values())
+    if isinstance(value, list):
+        return any(_too_large(item) for item in value)
+    return isinstance(value, int) and not -(2**63) <= value < 2**63
 
 
 def _kind(value: Any) -> str:

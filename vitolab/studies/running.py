@@ -324,6 +324,8 @@ def _check_own(parameters: Mapping[str, Any]) -> dict[str, Any]:
         ranges=own.ranges,
         allow_missing=parameters["allow_missing"],
     )
+    for warning in table.warnings:
+        say(f"vitolab: warning: {warning}")
     whole = [p for p in table.patients if own.problem.observed(p) is own.problem]
     if len(whole) < 2:
         raise ValueError(

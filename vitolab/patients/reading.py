@@ -22,6 +22,8 @@ from types import MappingProxyType
 import numpy as np
 import pandas as pd
 
+from vitolab.patients.markers import is_marker, suspects
+from vitolab.patients.units import advice, conversion
 from vitolab.problem import Patient, Problem
 
 Range = tuple[float, float, str]
@@ -67,17 +69,10 @@ RISING = (
 #: What is told of the two example patients of a template.
 _EXAMPLES = {"heart_rate": (75.0, 60.0)}
 
-#: Ways to write a unit that the unit library does not know.
-_SPELLINGS = {"bpm": "1/min", "beats/min": "1/min", "/min": "1/min", "mm Hg": "mmHg", "deg": "°"}
-
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 _NAME = re.compile(r"\w[\w. -]{0,63}")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _HEADER = re.compile(r"([^\[\]]*?)\s*(?:\[\s*([^\[\]]*?)\s*\])?")
-# products and quotients of units to one-digit powers: the unit library would also try to work
-# out 9**9**9
-_POWER = r"(?:[^\W\d_][^\W_]*|[°%])(?:(?:\*\*|\^)[+-]?\d|⁻[²³¹])?"
-_UNIT = re.compile(rf"(?:1|{_POWER})(?:(?:\s*[*/·]\s*|\s+){_POWER})*")
 
 
 class InputError(ValueError):
@@ -99,12 +94,16 @@ class PatientTable:
     extra : DataFrame
         Further columns as text, one row per patient of the file, skipped ones too; the index
         is the patient's name.
+    warnings : tuple of str
+        Values that are used although they look like a marker of a missing one, a sentence each;
+        see `vitolab.patients.markers.suspects`.
     """
 
     path: Path
     patients: list[Patient]
     skipped: list[tuple[str, str]]
     extra: pd.DataFrame
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -165,9 +164,16 @@ def read_patients(
     header = next(rows, None)
     if header is None:
         raise InputError(f"{path}: the file is empty, expected a header and one row per patient")
+    if _is_separator_line(path, *header):
+        header = next(rows, None)
+        if header is None:
+            raise InputError(f"{path}: found sep=, and no further row, expected a header")
     _check_separator(path, *header)
     units = {**data, **{o.name: o.unit for o in problem.objectives}}
     names = [" ".join(cell.split()) for cell in header[1]]
+    n_written = len(names)
+    while names and not names[-1]:  # spreadsheets write cells that were emptied
+        names.pop()
     columns, others = _columns(path, header[0], names, units, ranges)
     limits = {
         column.name: _limits(ranges[column.name], column.unit)
@@ -181,7 +187,16 @@ def read_patients(
     skipped: list[tuple[str, str]] = []
     first_row: dict[str, int] = {}
     kept: list[list[str]] = []
+    written: dict[str, list[tuple[int, str]]] = {column.name: [] for column in columns}
     for row, fields in rows:
+        beyond = fields[len(names) : n_written]
+        if any(cell.strip() for cell in beyond):
+            i = next(i for i, cell in enumerate(beyond, len(names) + 1) if cell.strip())
+            raise InputError(
+                f"{path}, row {row}: found {_cut(fields[i - 1])!r} in column {i}, which has no "
+                "name, expected a name in the header or an empty cell"
+            )
+        del fields[len(names) : n_written]
         if len(fields) != len(names):
             raise InputError(
                 f"{path}, row {row}: found {len(fields)} fields, expected {len(names)} as in the "
@@ -198,6 +213,7 @@ def read_patients(
             cell = cells[column.position]
             if cell:
                 values[column.name] = _number(path, row, column, cell, limits.get(column.name))
+                written[column.name].append((row, cell))
             elif allow_missing:
                 empty.append(column.name)
             else:
@@ -221,7 +237,15 @@ def read_patients(
         columns=[*texts, *(names[i] for i in others)],
         dtype="str",
     )
-    return PatientTable(path, patients, skipped, extra)
+    warnings = tuple(
+        f"{path}, row {row}, column '{column.header}': {cell} looks like a marker of a missing "
+        "value, and is used as a measurement; leave the cell empty if it is one"
+        for column in columns
+        for row, cell in (
+            written[column.name][i] for i in suspects([c for _, c in written[column.name]])
+        )
+    )
+    return PatientTable(path, patients, skipped, extra, warnings)
 
 
 def template(
@@ -354,6 +378,7 @@ def _columns(
                 raise InputError(
                     f"{where}, column '{header}': found unit '{unit}', expected "
                     f"{units[name] or 'no unit'} or a unit that converts to it"
+                    f"{advice(unit or '', units[name])}"
                 )
             found[name] = _Column(name, position, header, units[name], unit or "", factor)
 
@@ -378,6 +403,22 @@ def _columns(
     return [found[name] for name in units], list(others)
 
 
+def _is_separator_line(path: Path, row: int, fields: list[str]) -> bool:
+    """Whether a first row tells a spreadsheet that columns are separated by commas."""
+    line = ",".join(fields).strip(" ").lower()
+    if not line.startswith("sep="):
+        return False
+    if line.strip(",") == "sep=" and line != "sep=":
+        return True
+    spoken = next((said for sign, said in _SEPARATORS.items() if sign in line), _cut(line))
+    raise InputError(f"{path}, row {row}: found {spoken} between columns, expected commas")
+
+
+def _cut(text: str) -> str:
+    """Text in a message, on one line and cut where it is long."""
+    return " ".join(text.split())[:40]
+
+
 def _check_separator(path: Path, row: int, header: list[str]) -> None:
     """Refuse a header whose columns are separated by something else than commas."""
     if "patient" in [cell.strip() for cell in header]:
@@ -398,23 +439,6 @@ def _nearest(header: str, candidates: list[str]) -> str | None:
 def _list(texts: list[str]) -> str:
     """Quoted and separated by commas."""
     return ", ".join(f"'{text}'" for text in texts)
-
-
-def conversion(unit: str, expected: str) -> float | None:
-    """Number by which values are multiplied to convert a unit; None if there is none."""
-    unit, expected = _SPELLINGS.get(unit, unit), _SPELLINGS.get(expected, expected)
-    if unit == expected:
-        return 1.0
-    if len(unit) > 30 or not _UNIT.fullmatch(unit):
-        return None
-    import pint
-
-    try:
-        zero, one = (float(pint.Quantity(n, unit).to(expected).magnitude) for n in (0.0, 1.0))
-    except Exception:  # the text is the user's: the parser answers with exceptions of any kind
-        return None
-    # a unit with another zero (temperatures) does not convert by a factor
-    return one if zero == 0.0 and math.isfinite(one) and one > 0.0 else None
 
 
 def _limits(limits: Range, unit: str) -> tuple[float, float] | None:
@@ -445,7 +469,7 @@ def _number(
 ) -> float:
     """Value of a cell in the unit of the problem, checked."""
     where = f"{path}, row {row}, column '{column.header}'"
-    shown = " ".join(cell.split())[:40]
+    shown = _cut(cell)
     if not _NUMBER.fullmatch(cell):
         what = "a number with a decimal point" if "," in cell else "a number"
         raise InputError(f"{where}: found '{shown}', expected {what}")
@@ -457,6 +481,7 @@ def _number(
         raise InputError(
             f"{where}: found {f'{shown} {column.written}'.rstrip()}{converted}, expected "
             f"{limits[0]:g} to {limits[1]:g} {column.unit}"
+            f"{'; it looks like a marker of a missing value' if is_marker(cell) else ''}"
         )
     return value
 
