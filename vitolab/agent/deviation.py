@@ -48,7 +48,7 @@ class Deviation:
         # value of each learned direction at each run and objective
         terms = np.einsum("nb,dbo->nod", basis(u), variation).reshape(n * n_objectives, -1)
         covariance = terms @ terms.T + np.kron(_covariance(u, u), np.eye(n_objectives))
-        if NOISE > len(covariance) * np.finfo(float).eps * covariance.diagonal().max():
+        if len(covariance) * np.finfo(float).eps * covariance.diagonal().max() < NOISE:
             covariance.flat[:: len(covariance) + 1] += NOISE
             weight = np.linalg.solve(covariance, found.ravel())
             multiples = terms.T @ weight
