@@ -197,7 +197,9 @@ def test_published_values_of_the_cliff(reference_data, discount, method):
     found = replace(mdp, discount=discount).solve(method).v[exchange]
     expected = published_values(reference_data, "CliffWalking", discount)
     reachable = np.arange(48) < 37
-    np.testing.assert_allclose(discount * found[reachable] - 1, expected[reachable], rtol=0, atol=DIGITS + 1e-8)
+    np.testing.assert_allclose(
+        discount * found[reachable] - 1, expected[reachable], rtol=0, atol=DIGITS + 1e-8
+    )
 
 
 def test_candidates_are_those_of_the_paper():

@@ -21,6 +21,7 @@ from vitolab.agent import ContinuousVito, Vito, n_states_at_most
 from vitolab.claims import RunFailed
 from vitolab.failures import collected
 from vitolab.files import atomic, digest
+from vitolab.guard import personalized
 from vitolab.patients import InputError, PatientTable, headed
 from vitolab.problem import Patient, Problem
 from vitolab.store import OpenRun, Run, open_run
@@ -453,7 +454,7 @@ def _part(
     observed = problem.observed(patient)
     more = {**more, "not_measured": ""}
     for method, personalizer in personalizers.items():
-        fit = personalizer.personalize(patient, max_runs=max_runs, seed=seed)
+        fit = personalized(observed, personalizer, patient, max_runs=max_runs, seed=seed)[0]
         key = {**label, "patient": patient.name, "method": method}
         rows.append({**key, **more, **fit_row(problem, fit, observed)})
         traces.append(trace_columns(problem, fit, key, observed))

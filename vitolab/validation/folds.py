@@ -10,6 +10,7 @@ from typing import Any
 
 from vitolab.agent import ContinuousVito, Vito
 from vitolab.files import digest, stream
+from vitolab.guard import personalized
 from vitolab.initialization import Initializer
 from vitolab.problem import Patient, Problem
 from vitolab.reference import StartOnly
@@ -262,7 +263,7 @@ def _fold(
         agents = {name: vito.acting(deterministic=name == "vito-deterministic") for name in methods}
     rows, traces = [], []
     for method, agent in agents.items():
-        fit = agent.personalize(patient, max_runs=runs, seed=seed)
+        fit = personalized(observed, agent, patient, max_runs=runs, seed=seed)[0]
         label = key | {"method": method, "start": None}
         row = fit_row(problem, fit, observed)
         rows.append(label | {"n_states_used": n_states_used} | row)

@@ -10,6 +10,7 @@ import numpy as np
 
 from vitolab.agent import ContinuousVito, Vito
 from vitolab.files import digest, stream
+from vitolab.guard import personalized
 from vitolab.problem import FloatArray, IntArray, Patient, Problem
 from vitolab.tables import fit_row, joined_traces, table, trace_columns
 from vitolab.trajectories import Personalizer, Trajectories
@@ -197,7 +198,9 @@ def _fold(
     for (name, method), agent in agents.items():
         learned = method in _AGENTS
         own = np.arange(len(starts)) if learned else compared_starts
-        fits = agent.personalize_from(patient, starts[own], max_runs=max_runs, seed=child)
+        fits = personalized(
+            problem, agent, patient, max_runs=max_runs, seed=child, starts=starts[own]
+        )
         for start, fit in zip(own.tolist(), fits, strict=True):
             label = {
                 "setup": name,

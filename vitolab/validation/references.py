@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from vitolab.files import digest
+from vitolab.guard import personalized
 from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.reference import (
     BobyqaCascade,
@@ -148,9 +149,13 @@ def _reference_fold(
     observed = problem.observed(patient)
     for start in range(n_starts):
         label = _label(setup, patient, method, start, seed)
-        fit = REFERENCES[method](observed).personalize(
-            patient, max_runs=max_runs, seed=child_seed(seed, "start", start)
-        )
+        fit = personalized(
+            observed,
+            REFERENCES[method](observed),
+            patient,
+            max_runs=max_runs,
+            seed=child_seed(seed, "start", start),
+        )[0]
         rows.append(label | {"n_states_used": None} | fit_row(problem, fit, observed))
         if start == 0:
             traces.append(trace_columns(problem, fit, label, observed))
