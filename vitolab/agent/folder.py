@@ -75,7 +75,10 @@ def read_agent(
                 f"{path}: the agent learned another problem: {key} is "
                 f"{learned.get(key)}, the problem given has {given[key]}"
             )
-    return description, read_arrays(path / ARRAYS)
+    try:
+        return description, read_arrays(path / ARRAYS)
+    except ValueError as error:  # which names the file alone
+        raise ValueError(f"{path}: {error}") from None
 
 
 def field(file: Path, description: Mapping[str, Any], name: str, kind: type) -> Any:
