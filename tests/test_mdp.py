@@ -91,8 +91,7 @@ def test_the_solution_satisfies_the_bellman_equation(method):
 def test_both_ways_to_solve_agree(seed, n):
     mdp = MDP.count(*random_transitions(seed, n), 7, 3)
     fast, slow = mdp.solve("policy-iteration"), mdp.solve("value-iteration")
-    # a residual of 1e-8 leaves at most 1e-8 * γ / (1 - γ) in v
-    np.testing.assert_allclose(fast.v, slow.v, atol=2e-6)
+    np.testing.assert_allclose(fast.v, slow.v, rtol=0, atol=2e-8)
 
 
 def test_the_corridor_has_the_value_of_its_length():
@@ -106,6 +105,47 @@ def test_the_corridor_has_the_value_of_its_length():
     expected = -(1 - 0.9 ** np.maximum(steps - 1, 0)) / 0.1
     np.testing.assert_allclose(policy.v, expected, atol=1e-7)
     assert (policy.greedy[1:] == 0).all()
+
+
+DIGITS = 5.1e-11  # the published values have ten decimals
+METHODS = ("policy-iteration", "value-iteration")
+
+
+def a_corridor(n, discount, stay=3):
+    """Steps to either side succeed once in `stay` + 1 times; values in closed form."""
+    s = np.repeat(np.arange(1, n), 2)
+    a = np.tile([0, 1], n - 1)
+    t = np.where(a == 0, s - 1, np.minimum(s + 1, n - 1))
+    mdp = MDP.count(
+        np.tile(s, stay + 1),
+        np.tile(a, stay + 1),
+        np.concatenate([t, *[s] * stay]),
+        n,
+        2,
+        discount=discount,
+    )
+    # v(k) = p w(k - 1) + (1 - p) w(k), the worth of arriving w = γ v - 1 but 0 at success
+    p, v = 1 / (stay + 1), np.zeros(n)
+    worth = 0.0
+    for k in range(1, n):
+        v[k] = (p * worth - (1 - p)) / (1 - (1 - p) * discount)
+        worth = discount * v[k] - 1
+    return mdp, v
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("discount", [0.0, 0.5, 0.99, 0.999])
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-8])
+def test_values_are_within_the_tolerance(method, discount, tolerance):
+    mdp, expected = a_corridor(30, discount, stay=20)
+    found = mdp.solve(method, tolerance=tolerance, max_rounds=100_000).v
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
+
+
+def test_a_tolerance_below_rounding_is_raised_to_it():
+    mdp, expected = a_corridor(30, 0.9999)
+    found = mdp.solve(tolerance=1e-14).v
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-15 / (1 - 0.9999) ** 2)
 
 
 def read_gridworld(folder, name, goal):
@@ -136,26 +176,30 @@ def published_values(folder, name, discount):
     return np.array([float(r["V_star"]) for r in sorted(rows, key=lambda r: int(r["state"]))])
 
 
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("discount", [0.9, 0.99])
 @pytest.mark.parametrize("kind", ["deterministic", "slippery"])
-def test_published_values_of_the_frozen_lake(reference_data, kind, discount):
+def test_published_values_of_the_frozen_lake(reference_data, kind, discount, method):
     """The lake pays 1 on arrival: V* = E[γ^(T-1)]; -1 per step before is (V* - 1)/(1 - γ)."""
     name = f"FrozenLake4x4_{kind}"
     exchange, mdp = read_gridworld(reference_data, name, goal=15)
-    found = replace(mdp, discount=discount).solve().v[exchange]
+    found = replace(mdp, discount=discount).solve(method).v[exchange]
     expected = (published_values(reference_data, name, discount) - 1) / (1 - discount)
     expected[15] = 0.0
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=DIGITS / (1 - discount) + 1e-8)
 
 
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("discount", [0.9, 0.99])
-def test_published_values_of_the_cliff(reference_data, discount):
+def test_published_values_of_the_cliff(reference_data, discount, method):
     """The cliff pays -1 on arrival too: one step more than ours; nobody jumps down on purpose."""
     exchange, mdp = read_gridworld(reference_data, "CliffWalking", goal=47)
-    found = replace(mdp, discount=discount).solve().v[exchange]
+    found = replace(mdp, discount=discount).solve(method).v[exchange]
     expected = published_values(reference_data, "CliffWalking", discount)
     reachable = np.arange(48) < 37
-    np.testing.assert_allclose(discount * found[reachable] - 1, expected[reachable], atol=1e-5)
+    np.testing.assert_allclose(
+        discount * found[reachable] - 1, expected[reachable], rtol=0, atol=DIGITS + 1e-8
+    )
 
 
 def test_candidates_are_those_of_the_paper():

@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import vitolab.models
+from vitolab.failures import listed
 from vitolab.kernels import circulation as kernel
 from vitolab.models import circulation
 from vitolab.models.circulation.model import pack
@@ -198,5 +199,29 @@ def test_more_blood_widens_the_ventricle(u, rate):
     x = problem.lower + np.array(u) * (problem.upper - problem.lower)
     assume(not circulation.run(x[np.newaxis], patient).status[0] & kernel.LOW_OUTPUT)
     y = problem.simulate(x + np.array([[0.0], [40.0]]) * np.eye(6)[0], patient)
+    assume(np.isfinite(y).all())
     assert y[1, 0] > y[0, 0] + 0.5
     assert y[1, 2] > y[0, 2]
+
+
+def test_runs_without_stressed_or_with_negative_volume_fail_and_say_so():
+    """Each x of Ω with a flag of the kernel, none without, and in no setup as an answer."""
+    problem = circulation.problem("6p")
+    patient = Patient("P", {}, {"heart_rate": 75.0})
+    x = problem.draw(np.random.default_rng(0), 4000)
+    with listed() as failures:
+        y = problem.run(x, patient)
+    runs = circulation.run(x, patient)
+    empty = (runs.status & kernel.NO_STRESSED_VOLUME) != 0
+    below = (runs.status & kernel.NEGATIVE_VOLUME) != 0
+    stressed = x[:, 0] + 275 - x[:, 4] - 18
+    assert np.array_equal(empty, stressed <= 0)
+    assert empty.any()
+    assert below.any()
+    assert not runs.failed.any()
+    bad = empty | below
+    assert np.array_equal(np.isnan(y).all(axis=1), bad)
+    assert np.array_equal(y[~bad], runs.outputs[~bad, :6])
+    said = [f.text for f in failures]
+    assert sum(t.startswith("stressed volume is -") for t in said) == empty.sum()
+    assert sum(t.startswith("smallest LV volume is -") for t in said) == (below & ~empty).sum()

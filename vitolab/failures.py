@@ -30,6 +30,7 @@ class Kind(enum.StrEnum):
     SHAPE = "wrong shape"
     TIME_OUT = "time-out"
     CRASHED = "crashed"
+    METHOD = "error of the method"
 
 
 @dataclass(frozen=True)

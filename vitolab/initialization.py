@@ -233,6 +233,13 @@ class Initializer:
                 raise ValueError(
                     f"initializer: {name} has shape {arrays[name].shape}, expected {width} columns"
                 )
+        start, n = arrays["start"], len(arrays["x"])
+        ends = (len(start) == len(arrays["centroids"]) + 1 > 1) and start[0] == 0 and start[-1] == n
+        if not ends or (np.diff(start) < 1).any() or len(arrays["y"]) != n:
+            raise ValueError(
+                f"initializer: start does not part {n} members into "
+                f"{len(arrays['centroids'])} clusters, expected one or more in each"
+            )
         return cls(
             centroids=arrays["centroids"],
             start=arrays["start"],

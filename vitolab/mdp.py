@@ -229,18 +229,23 @@ class MDP:
         self,
         method: Literal["policy-iteration", "value-iteration"] = "policy-iteration",
         *,
-        residual: float = 1e-8,
+        tolerance: float = 1e-8,
         max_rounds: int = 10_000,
         epsilon: float = 0.8,
     ) -> Policy:
         """Solve for the values of optimal behaviour.
 
+        Either method ends with a backup Tv of some v, which is within γ / (1 - γ) ‖Tv - v‖ of the
+        optimal values, T being a contraction (Puterman, "Markov Decision Processes", 2005,
+        theorem 6.3.1, whose ε is twice the tolerance here).
+
         Parameters
         ----------
         method : {"policy-iteration", "value-iteration"}
             Modified policy iteration (the default, fewer sweeps) or the paper's value iteration.
-        residual : float
-            Largest Bellman residual to end with.
+        tolerance : float
+            Largest error of a value. Rounding leaves one of some ``1e-15 / (1 - γ)²``, to which
+            a tolerance below is raised.
         max_rounds : int
         epsilon : float
             Threshold of the stochastic policy.
@@ -248,8 +253,12 @@ class MDP:
         Raises
         ------
         RuntimeError
-            If the residual is not reached.
+            If the tolerance is not reached.
         """
+        residual = np.inf  # a single backup is exact without a future
+        if self.discount > 0:
+            rounding = 4 * np.finfo(float).eps / (1 - self.discount)
+            residual = max(tolerance * (1 - self.discount) / self.discount, rounding)
         n_inner = {"policy-iteration": INNER_SWEEPS, "value-iteration": 0}[method]
         v, q, residuals = kernels.iterate(
             self.start,

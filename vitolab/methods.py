@@ -13,6 +13,8 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from vitolab.guard import ENDING, Unlearned
+
 if TYPE_CHECKING:
     from vitolab.agent import ContinuousVito, Vito
     from vitolab.problem import Problem
@@ -323,13 +325,19 @@ def learn(
     Raises
     ------
     ValueError
-        If a name is no agent, or an agent needs a number of states and there is none.
+        If a name is no agent. An error of the learning itself is raised when the agent is asked to
+        personalise, so that `vitolab.guard.personalized` records it for that patient.
     """
     settings = Settings() if settings is None else settings
     agents: dict[str, Personalizer] = {}
     for training, acting in by_training(names).items():
-        learned = training.learn(problem, walks, seed, settings)
-        agents |= {name: METHODS[name].act(learned) for name in acting}
+        try:
+            learned = training.learn(problem, walks, seed, settings)
+            agents |= {name: METHODS[name].act(learned) for name in acting}
+        except ENDING:
+            raise
+        except Exception as error:  # the patient's for whom it was learned, see `guard`
+            agents |= dict.fromkeys(acting, Unlearned(error))
     return agents
 
 

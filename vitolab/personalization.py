@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from vitolab.files import atomic, digest, is_stream
+from vitolab.guard import personalized
 from vitolab.methods import (
     AGENTS,
     METHODS,
@@ -518,7 +519,7 @@ def _part(
     rows, traces = [], []
     observed = problem.observed(patient)
     for method, personalizer in personalizers.items():
-        fit = personalizer.personalize(patient, max_runs=max_runs, seed=seed)
+        fit = personalized(observed, personalizer, patient, max_runs=max_runs, seed=seed)[0]
         key = {**label, "patient": patient.name, "method": method}
         more = {
             "n_states_used": n_states_used(personalizer),

@@ -7,8 +7,10 @@ the misfit is c = y − z, and a patient is personalised when |cᵢ| < ψᵢ for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -452,6 +454,9 @@ class Problem:
             solved = self.is_solved(self.misfit(y, z))
             if solved.any():
                 y[solved] = _answers(self, self.confirm, x[solved], patient)
+        made = _made.get()
+        if made is not None:
+            made.extend(zip(x.copy(), y.copy(), strict=True))
         return y
 
     def draw(self, rng: np.random.Generator, n: int = 1) -> FloatArray:
@@ -494,6 +499,22 @@ class Problem:
         """Parameters that lie `count` steps from the start, shape (n, n_parameters)."""
         x: FloatArray = start + count * self.step
         return x if self.border == "free" else np.minimum(np.maximum(x, self.lower), self.upper)
+
+
+_made: ContextVar[list[tuple[FloatArray, FloatArray]] | None] = ContextVar(
+    "vitolab runs made", default=None
+)
+
+
+@contextmanager
+def runs_made() -> Iterator[list[tuple[FloatArray, FloatArray]]]:
+    """List parameters and outputs of the runs of `Problem.evaluate` meanwhile, in this thread."""
+    made: list[tuple[FloatArray, FloatArray]] = []
+    token = _made.set(made)
+    try:
+        yield made
+    finally:
+        _made.reset(token)
 
 
 @dataclass(frozen=True)

@@ -229,6 +229,7 @@ class StopReason(enum.StrEnum):
     BUDGET = "budget"
     STALLED = "stalled"
     FAILED = "failed"
+    ERROR = "error"
 
     @property
     def sentence(self) -> str:
@@ -238,6 +239,7 @@ class StopReason(enum.StrEnum):
             StopReason.BUDGET: "The largest number of forward runs was reached.",
             StopReason.STALLED: "The optimiser ended by its own tolerance without a solution.",
             StopReason.FAILED: "The method cannot go on after a failed forward run.",
+            StopReason.ERROR: "The method itself failed; the failed runs name the error.",
         }[self]
 
 

@@ -21,7 +21,8 @@ def bounded_step(
     """Minimise ‖c + J d‖² + damping ‖d − anchor‖² over lower ≤ d ≤ upper.
 
     A primal-dual active set (Hintermüller, Ito & Kunisch 2002): few solves of small systems.
-    ``scipy.optimize.lsq_linear`` takes over where the set does not settle.
+    ``scipy.optimize.lsq_linear``, which does not square J, takes over where the set does not
+    settle, and where J is so steep that rounding would swallow the damping.
 
     Parameters
     ----------
@@ -36,6 +37,8 @@ def bounded_step(
     ndarray, shape (n,)
     """
     hessian = jacobian.T @ jacobian
+    if damping <= len(anchor) * np.finfo(float).eps * hessian.diagonal().max():
+        return _by_roots(jacobian, c, damping, anchor, lower, upper)
     hessian.flat[:: len(anchor) + 1] += damping
     gradient = jacobian.T @ c - damping * anchor
     d = np.asarray(np.linalg.solve(hessian, -gradient), dtype=np.float64)
@@ -54,6 +57,18 @@ def bounded_step(
         if np.array_equal(next_low, low) and np.array_equal(next_high, high):
             return np.clip(bounded, lower, upper)
         low, high = next_low, next_high
+    return _by_roots(jacobian, c, damping, anchor, lower, upper)
+
+
+def _by_roots(
+    jacobian: FloatArray,
+    c: FloatArray,
+    damping: float,
+    anchor: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+) -> FloatArray:
+    """Minimise as `bounded_step`, by the rows of J above those of the damping."""
     root = np.sqrt(damping)
     stacked = np.concatenate([jacobian, root * np.eye(len(anchor))])
     right = np.concatenate([-c, root * anchor])

@@ -18,7 +18,7 @@ import numpy as np
 from vitolab.agent.bounded import bounded_step
 from vitolab.agent.deviation import Deviation
 from vitolab.agent.experience import Experience
-from vitolab.agent.folder import read_agent, write_agent
+from vitolab.agent.folder import ARRAYS, check_arrays, field, read_agent, write_agent
 from vitolab.agent.scale import Scale
 from vitolab.files import stream
 from vitolab.parallel.threads import one_thread
@@ -154,12 +154,30 @@ class ContinuousVito:
         ValueError
             If the format is unknown or the problem differs.
         """
+        path = Path(path)
         description, arrays = read_agent(path, FILE, problem)
+        field(path / FILE, description, "features", list)
         if description["features"] != list(problem.features):
             raise ValueError(
                 f"{path}: the agent learned features {description['features']}, the problem given "
                 f"has {list(problem.features)}"
             )
+        n_f = len(problem.features)
+        n = len(arrays["u"]) if "u" in arrays and arrays["u"].ndim else None
+        check_arrays(
+            path,
+            arrays,
+            {
+                "u": ("f", (n, problem.n_parameters)),
+                "y": ("f", (n, problem.n_objectives)),
+                "f": ("f", (n, n_f)),
+                "variation": ("f", (None, 2 * problem.n_parameters + 1, problem.n_objectives)),
+                "centre": ("f", (n_f,)),
+                "spread": ("f", (n_f,)),
+            },
+        )
+        if not n or not (arrays["spread"] > 0).all():
+            raise ValueError(f"{path / ARRAYS}: u is empty or spread not above 0, expected runs")
         return cls(problem, Experience.from_arrays(problem, arrays))
 
 

@@ -48,9 +48,13 @@ class Deviation:
         # value of each learned direction at each run and objective
         terms = np.einsum("nb,dbo->nod", basis(u), variation).reshape(n * n_objectives, -1)
         covariance = terms @ terms.T + np.kron(_covariance(u, u), np.eye(n_objectives))
-        covariance.flat[:: len(covariance) + 1] += NOISE
-        weight = np.linalg.solve(covariance, found.ravel())
-        learned = np.tensordot(terms.T @ weight, variation, axes=1)
+        if len(covariance) * np.finfo(float).eps * covariance.diagonal().max() < NOISE:
+            covariance.flat[:: len(covariance) + 1] += NOISE
+            weight = np.linalg.solve(covariance, found.ravel())
+            multiples = terms.T @ weight
+        else:
+            multiples, weight = _by_roots(terms, _covariance(u, u), found)
+        learned = np.tensordot(multiples, variation, axes=1)
         return cls(learned, u, weight.reshape(n, n_objectives))
 
     def at(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -63,6 +67,24 @@ class Deviation:
             pull = (near - 1.0)[:, np.newaxis] * (self.own - u) / LENGTH**2
             slopes = slopes + self.strength.T @ pull
         return value, slopes
+
+
+def _by_roots(
+    terms: FloatArray, smooth: FloatArray, found: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Multiples of the learned directions, and weights, where rounding would swallow the noise.
+
+    Patients who differ by 10⁶ tolerances have a covariance of 10¹², in which the noise is lost and
+    the matrix singular. Its roots are conditioned by the root of that: the shortest solution of
+    [T, L, √noise I] (a, b, e) = found has the multiples a = Tᵀw and the weights w = e / √noise of
+    (TTᵀ + LLᵀ + noise I) w = found.
+    """
+    size, axes = np.linalg.eigh(smooth)
+    root = np.kron(axes * np.sqrt(np.maximum(size, 0.0)), np.eye(found.shape[1]))
+    noise = np.sqrt(NOISE)
+    roots = np.concatenate([terms, root, noise * np.eye(len(terms))], axis=1)
+    shortest = np.linalg.lstsq(roots, found.ravel(), rcond=None)[0]
+    return shortest[: terms.shape[1]], shortest[-len(terms) :] / noise
 
 
 def _covariance(a: FloatArray, b: FloatArray) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vitolab.agent.folder import read_agent, write_agent
+from vitolab.agent.folder import ARRAYS, check_arrays, field, read_agent, write_agent
 from vitolab.agent.hindsight import replayed
 from vitolab.files import stream
 from vitolab.initialization import Initializer
@@ -353,7 +353,50 @@ class Vito:
         ValueError
             If the format is unknown, the problem differs, or the arrays do not fit together.
         """
+        path = Path(path)
         description, arrays = read_agent(path, FILE, problem)
+        for name in ("squared", "deterministic", "restart", "initializer"):
+            field(path / FILE, description, name, bool)
+        for name in ("discount", "epsilon"):
+            field(path / FILE, description, name, float)
+        n_parameters, n_objectives = problem.n_parameters, problem.n_objectives
+        expected: dict[str, tuple[str, tuple[int | None, ...]]] = {
+            "states/centroids": ("f", (None, n_objectives)),
+            "mdp/start": ("i", (None,)),
+            "mdp/successor": ("i", (None,)),
+            "mdp/counts": ("i", (None,)),
+            "policy/q": ("f", (None, problem.n_actions)),
+            "policy/v": ("f", (None,)),
+            "policy/residuals": ("f", (None,)),
+        }
+        if description["initializer"]:
+            expected |= {
+                "initializer/centroids": ("f", (None, n_objectives)),
+                "initializer/start": ("i", (None,)),
+                "initializer/x": ("f", (None, n_parameters)),
+                "initializer/y": ("f", (None, n_objectives)),
+                "initializer/squared": ("b", ()),
+            }
+        check_arrays(path, arrays, expected)
+        if len(arrays["states/centroids"]) < 2 * n_objectives + 1:
+            raise ValueError(
+                f"{path / ARRAYS}: states/centroids has {len(arrays['states/centroids'])} rows, "
+                f"expected at least {2 * n_objectives + 1}"
+            )
+        try:
+            return cls._from(path, problem, description, arrays)
+        except ValueError as error:
+            raise ValueError(f"{path / ARRAYS}: {error}") from None
+
+    @classmethod
+    def _from(
+        cls,
+        path: Path,
+        problem: Problem,
+        description: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+    ) -> Vito:
+        """Put an agent together from what was read."""
         states = StateSpace(arrays["states/centroids"], problem.tolerance, description["squared"])
         q, v = arrays["policy/q"], arrays["policy/v"]
         n = len(v)

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vitolab.files import digest
+from vitolab.guard import personalized
 from vitolab.models.bolus import PRESSURES
 from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.store.tables import fit_row, table
@@ -160,7 +161,8 @@ def _fold(
     before, after = subject.before, subject.after
     rows = []
     for method, agent in methods.personalizers(problem, walks, before, seed).items():
-        fit = agent.personalize(before, max_runs=max_runs, seed=child_seed(seed, "forecast"))
+        own_seed = child_seed(seed, "forecast")
+        fit = personalized(problem, agent, before, max_runs=max_runs, seed=own_seed)[0]
         label = methods.label(setup, before, method, seed)
         rows.append(label | fit_row(problem, fit) | _forecast(problem, fit.x, fit.y, before, after))
     return table(rows), None

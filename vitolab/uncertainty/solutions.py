@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from vitolab.files import stream
+from vitolab.guard import personalized
 from vitolab.problem import BoolArray, FloatArray, Patient, Problem
 from vitolab.trajectories import Fit, Personalizer
 
@@ -133,5 +134,5 @@ def solution_set(
         If no start or no forward run is asked for, or a measurement is missing.
     """
     starts = spread_starts(problem, n_starts, seed)
-    fits = personalizer.personalize_from(patient, starts, max_runs=max_runs, seed=seed)
+    fits = personalized(problem, personalizer, patient, max_runs=max_runs, seed=seed, starts=starts)
     return Solutions(problem, patient.name, tuple(fits))

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from vitolab.files import digest, stream
+from vitolab.guard import personalized
 from vitolab.problem import Patient, Problem
 from vitolab.store.tables import fit_row, table
 from vitolab.uncertainty.methods import Methods, Walks
@@ -131,7 +132,7 @@ def _fold(
     own_seed = child_seed(seed, "stability")
     for method, agent in methods.personalizers(problem, walks, patient, seed).items():
         for k, other in enumerate(again):
-            fit = agent.personalize(other, max_runs=max_runs, seed=own_seed)
+            fit = personalized(problem, agent, other, max_runs=max_runs, seed=own_seed)[0]
             label = methods.label(setup, patient, method, seed, repeat=k)
             rows.append(label | fit_row(problem, fit))
     return table(rows), None

@@ -10,6 +10,7 @@ from typing import Any
 
 from vitolab.agent import n_states_allowed
 from vitolab.files import digest, stream
+from vitolab.guard import personalized
 from vitolab.initialization import Initializer
 from vitolab.methods import EPISODE, Settings, by_training, learn, n_states_used
 from vitolab.problem import Patient, Problem
@@ -245,7 +246,7 @@ def _fold(
     agents = learn(methods, observed, train, child, settings)
     rows, traces = [], []
     for method, agent in agents.items():
-        fit = agent.personalize(patient, max_runs=runs, seed=seed)
+        fit = personalized(observed, agent, patient, max_runs=runs, seed=seed)[0]
         label = key | {"method": method, "start": None}
         row = fit_row(problem, fit, observed)
         rows.append(label | {"n_states_used": n_states_used(agent)} | row)

@@ -10,6 +10,7 @@ import numpy as np
 
 from vitolab.agent import Vito
 from vitolab.files import digest, stream
+from vitolab.guard import personalized
 from vitolab.methods import (
     EPISODE,
     Settings,
@@ -196,7 +197,9 @@ def _fold(
         trained = is_agent(method)
         used = n_states_used(agent)
         own = np.arange(len(starts)) if trained else compared_starts
-        fits = agent.personalize_from(patient, starts[own], max_runs=max_runs, seed=child)
+        fits = personalized(
+            problem, agent, patient, max_runs=max_runs, seed=child, starts=starts[own]
+        )
         for start, fit in zip(own.tolist(), fits, strict=True):
             label = {
                 "setup": name,

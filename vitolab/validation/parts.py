@@ -13,13 +13,13 @@ from typing import Any, Literal, Protocol
 import pandas as pd
 
 from vitolab.exploration import HOPELESS, explore
-from vitolab.failures import Failure, all_failed, collected
+from vitolab.failures import Failure, Kind, all_failed, collected
 from vitolab.files import digest
 from vitolab.methods import EPISODE
 from vitolab.parallel.workers import parallel
 from vitolab.problem import Patient, Problem
 from vitolab.store.tables import failure_table
-from vitolab.trajectories import Trajectories
+from vitolab.trajectories import StopReason, Trajectories
 
 
 class PartStore(Protocol):
@@ -201,6 +201,8 @@ def work_through(
     ------
     ValueError
         If no run of any patient answered, where there were no walks either; with the first cause.
+    RuntimeError
+        If every personalisation ended by an error of its method; with the first.
     """
     missing = [key for key in work if not run.has_part(key)]
     if not missing or time.time() >= run.until:
@@ -215,14 +217,20 @@ def work_through(
     judge = Judge(stage, (p.name for given in judged for p in given if isinstance(p, Patient)))
     run.progress(stage, done, len(work))
     items = ((key, work[key], run.until) for key in missing)
+    ends: set[str] = set()  # how personalisations ended
+    errors: list[Failure] = []
     for key, part, failures in parallel(_compute, fold, items, n_jobs, prefer):
         if part is None:
             continue
         personalizations, traces = part
         write_with_failures(run, key, personalizations, traces, failures)
         judge.hear(personalizations, failures)
+        ends |= set(personalizations["stop_reason"]) if "stop_reason" in personalizations else {""}
+        errors += [failure for failure in failures if failure.kind is Kind.METHOD][:1]
         done += 1
         run.progress(stage, done, len(work))
+    if ends == {StopReason.ERROR} and errors:
+        raise RuntimeError(f"{stage}: every personalisation ended by an error: {errors[0].text}")
 
 
 def _compute(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from vitolab.files import digest
+from vitolab.guard import personalized
 from vitolab.methods import REFERENCES, build, find, references
 from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.reference import StartOnly, random_start
@@ -129,9 +130,13 @@ def _reference_fold(
     observed = problem.observed(patient)
     for start in range(n_starts):
         label = _label(setup, patient, method, start, seed)
-        fit = build(method, observed).personalize(
-            patient, max_runs=max_runs, seed=child_seed(seed, "start", start)
-        )
+        fit = personalized(
+            observed,
+            build(method, observed),
+            patient,
+            max_runs=max_runs,
+            seed=child_seed(seed, "start", start),
+        )[0]
         rows.append(label | {"n_states_used": None} | fit_row(problem, fit, observed))
         if start == 0:
             traces.append(trace_columns(problem, fit, label, observed))

@@ -13,6 +13,7 @@ the unit here is 1e-3 cm⁴ s²/g and the numbers stay as printed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vitolab.failures import Kind, explain
 from vitolab.files import digest, source_version
 from vitolab.kernels import circulation as kernel
 from vitolab.problem import FloatArray, IntArray, Objective, Parameter, Patient, Problem
@@ -60,6 +62,14 @@ CONSTANTS = {
 }
 _COLUMNS = np.array([kernel.NAMES.index(CONSTANTS[p.name][0]) for p in PARAMETERS])
 _FACTORS = np.array([CONSTANTS[p.name][1] for p in PARAMETERS])
+# blood in all, and what of it stretches nothing
+_HELD = [kernel.INITIAL_VOLUME, kernel.REFERENCE_VOLUME]
+_DEAD = [
+    kernel.LV_DEAD_VOLUME,
+    kernel.RV_DEAD_VOLUME,
+    kernel.LA_DEAD_VOLUME,
+    kernel.RA_DEAD_VOLUME,
+]
 _POSITIVE = np.array([p.name not in ("initial_volume", "lv_dead_volume") for p in PARAMETERS])
 
 
@@ -268,10 +278,38 @@ def curves(
 def _outputs(
     x: FloatArray, patient: Patient, setup: str, numerics: Numerics, constants: dict[str, float]
 ) -> FloatArray:
-    """Objectives of a setup, NaN where the run failed."""
+    """Objectives of a setup, NaN where the run failed or no body could do what it says."""
     runs = run(x, patient, setup, numerics, **constants)
-    y = runs.outputs[:, : _setup(setup)].copy()
+    return answers(runs, pack(x, patient, setup, constants), range(_setup(setup)))
+
+
+def answers(runs: Runs, rows: FloatArray, columns: Sequence[int] | IntArray) -> FloatArray:
+    """Outputs that are answers: NaN, with the cause, where a run failed or a volume is impossible.
+
+    Parameters
+    ----------
+    runs : Runs
+    rows : ndarray, shape (n, N_CONSTANTS)
+        What the kernel was given.
+    columns : sequence of int
+        Which outputs.
+
+    Returns
+    -------
+    ndarray, shape (n, n_columns)
+    """
+    y = runs.outputs[:, list(columns)]
     y[runs.failed] = np.nan
+    empty = (runs.status & kernel.NO_STRESSED_VOLUME) != 0
+    negative = (runs.status & kernel.NEGATIVE_VOLUME) != 0
+    stressed = rows[:, _HELD].sum(axis=1) - rows[:, _DEAD].sum(axis=1)
+    esv = runs.outputs[:, kernel.OUTPUTS.index("lv_esv")]
+    for row in np.flatnonzero((empty | negative) & ~runs.failed).tolist():
+        text = f"smallest LV volume is {esv[row]:.4g} mL, expected at least 0"
+        if empty[row]:
+            text = f"stressed volume is {stressed[row]:.4g} mL, expected above 0"
+        explain(row, Kind.NOT_FINITE, text)
+        y[row] = np.nan
     return y
 
 

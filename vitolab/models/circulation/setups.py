@@ -198,11 +198,9 @@ def curves(
 def _outputs(
     x: FloatArray, patient: Patient, setup: str, numerics: Numerics, constants: dict[str, float]
 ) -> FloatArray:
-    """Objectives of a setup, NaN where the run failed."""
-    runs = run(x, patient, setup, numerics, **constants)
-    y = runs.outputs[:, _COLUMNS[: _size(setup)]]
-    y[runs.failed] = np.nan
-    return y
+    """Objectives of a setup, see `vitolab.models.circulation.model.answers`."""
+    rows = pack(x, patient, setup, constants)
+    return model.answers(_run(rows, numerics), rows, _COLUMNS[: _size(setup)])
 
 
 def problem(

@@ -1,0 +1,98 @@
+"""An error of a method is the patient's for whom it happened."""
+
+import numpy as np
+import pytest
+
+from vitolab.failures import CannotRun, Kind, collected
+from vitolab.guard import personalized
+from vitolab.reference import NelderMead
+from vitolab.trajectories import StopReason
+from vitolab.validation import references
+from vitolab.validation.references import reference_runs
+
+
+class Raising(NelderMead):
+    """Makes two runs, then raises for one patient."""
+
+    error = np.linalg.LinAlgError("Singular matrix")
+
+    def personalize(self, patient, *, max_runs=100, seed=0):
+        if patient.name != "P1":
+            return super().personalize(patient, max_runs=max_runs, seed=seed)
+        super().personalize(patient, max_runs=2, seed=seed)
+        raise self.error
+
+    def personalize_from(self, patient, starts, *, max_runs=100, seed=0):
+        if patient.name != "P1" or max_runs == 2:
+            return super().personalize_from(patient, starts, max_runs=max_runs, seed=seed)
+        raise self.error
+
+
+class Parts(dict):
+    until = np.inf
+
+    def has_part(self, key):
+        return key in self
+
+    def write_part(self, key, personalizations, traces=None, failures=None):
+        self[key] = (personalizations, traces, failures)
+
+    def write_failures(self, key, failures):
+        raise AssertionError
+
+    def progress(self, *_):
+        pass
+
+
+def test_an_error_is_recorded_with_the_runs_made_before(linear_problem, linear_patients):
+    with collected() as record:
+        fit = personalized(
+            linear_problem, Raising(linear_problem), linear_patients[1], max_runs=30, seed=0
+        )[0]
+    assert not fit.solved
+    assert fit.stop_reason is StopReason.ERROR
+    assert fit.n_runs == 2
+    assert np.isfinite(fit.x).all()
+    (failure,) = record.failures
+    assert (failure.patient, failure.kind, failure.n_runs) == ("P1", Kind.METHOD, 0)
+    assert "LinAlgError: Singular matrix" in failure.sentence
+
+
+def test_an_error_before_the_first_run_gives_an_outcome_for_each_start(
+    linear_problem, linear_patients
+):
+    fits = personalized(
+        linear_problem,
+        Raising(linear_problem),
+        linear_patients[1],
+        max_runs=30,
+        seed=0,
+        starts=np.zeros((3, 2)),
+    )
+    assert [fit.n_runs for fit in fits] == [0, 0, 0]
+    assert np.isnan([fit.x for fit in fits]).all()
+
+
+@pytest.mark.parametrize("ending", [KeyboardInterrupt, CannotRun, MemoryError])
+def test_what_ends_the_work_still_does(linear_problem, linear_patients, monkeypatch, ending):
+    monkeypatch.setattr(Raising, "error", ending("stop"))
+    with pytest.raises(ending):
+        personalized(
+            linear_problem, Raising(linear_problem), linear_patients[1], max_runs=30, seed=0
+        )
+
+
+def test_the_other_patients_go_on(linear_problem, linear_patients, monkeypatch):
+    monkeypatch.setitem(references.REFERENCES, "nelder-mead", Raising)
+    monkeypatch.setattr(references, "workers", lambda problem: "threads")
+    parts = Parts()
+    patients = linear_patients[:3]
+    arguments = {"methods": ["nelder-mead"], "n_starts": 1, "max_runs": 40}
+    reference_runs(parts, {"linear": linear_problem}, patients, **arguments)
+    rows = {table["patient"].iloc[0]: table.iloc[0] for table, _, _ in parts.values()}
+    assert set(rows) == {"P0", "P1", "P2"}
+    assert rows["P1"]["stop_reason"] == "error"
+    assert rows["P1"]["n_runs"] == 2
+    assert rows["P0"]["stop_reason"] != "error"
+    failures = [f for _, _, f in parts.values() if f is not None]
+    assert any("Singular matrix" in text for f in failures for text in f["text"])
