@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import errno
 import hashlib
 import json
 import os
 import re
 import shutil
+import socket
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -23,6 +25,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+def writer() -> str:
+    """Name of this process among all that may write to the same folder."""
+    try:
+        space = os.stat("/proc/self/ns/pid").st_ino  # containers may share the name of their host
+    except OSError:
+        space = 0
+    return f"{socket.gethostname()}-{space}-{os.getpid()}"
+
+
 @contextmanager
 def atomic(path: Path) -> Iterator[Path]:
     """Give a temporary path beside `path`; on success it is flushed to disk and renamed.
@@ -36,7 +47,9 @@ def atomic(path: Path) -> Iterator[Path]:
     """
     temporary: Path | None = None
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+        handle, name = tempfile.mkstemp(
+            prefix=f".{path.name}.{writer()}.", suffix=".tmp", dir=path.parent
+        )
         os.close(handle)
         temporary = Path(name)
         yield temporary
@@ -147,11 +160,30 @@ def stream(*parts: Any) -> np.random.Generator:
 
 
 def source_version(*paths: str | Path) -> str:
-    """Short hash of source or data files; changes when what they compute may change."""
+    """Short hash of source or data files; changes when what they compute may change.
+
+    Comments and docstrings of Python files compute nothing.
+    """
     hasher = hashlib.sha256()
-    for path in paths:
-        hasher.update(Path(path).read_bytes())
+    for path in map(Path, paths):
+        content = path.read_bytes()
+        hasher.update(without_comments(content) if path.suffix == ".py" else content)
     return hasher.hexdigest()[:12]
+
+
+def without_comments(source: bytes) -> bytes:
+    """Source of a Python module without comments, docstrings and layout; as it is if it is none."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return source
+    for node in ast.walk(tree):
+        documented = isinstance(
+            node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        )
+        if documented and ast.get_docstring(node, clean=False) is not None:
+            del node.body[0]
+    return ast.unparse(tree).encode("utf-8", "surrogatepass")
 
 
 def checksum(path: Path) -> str:

@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from vitolab.files import digest, source_version
+from vitolab.files import checksum, digest, source_version
 from vitolab.patients import Range
 from vitolab.problem import Objective, Parameter, Problem
 from vitolab.problemfile.reading import ProblemError, contradictions, read_table
@@ -106,7 +106,7 @@ def read_problem(path: Path | str) -> OwnProblem:
         objectives = tuple(_objective(o) for o in table.objectives)
         simulate, sources = simulator(path.parent, table)
         settings = _settings(table) | {
-            "files": {os.path.relpath(file, path.parent): source_version(file) for file in sources}
+            "files": {os.path.relpath(file, path.parent): checksum(file)[:12] for file in sources}
         }
         version = digest(
             table.version,
