@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -381,7 +382,7 @@ def test_results_that_were_moved_are_found_and_go_on(
     cell = """
 from vitolab.store import open_run
 print(open(data).read())
-open_run("own", {"data": data}, results=results, seed=seed, folder=run_folder)
+open_run("try", {"data": data}, results=results, seed=seed, folder=run_folder)
 """
     notebook = study(tmp_path, cell, parameters=f'{GIVEN}data = ""')
     file = tmp_path / "measured.csv"
@@ -427,6 +428,26 @@ def test_a_run_that_an_upgrade_leaves_behind_is_named(
     )
     run(notebook, seed=1, results=tmp_path / "results")
     assert "interrupted" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("length", [80, 88, 123])
+def test_a_notebook_runs_whatever_the_folder_of_temporary_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int
+) -> None:
+    """Paths of sockets are short, and batch systems have deep folders."""
+    folder = tmp_path / ("t" * max(1, length - len(str(tmp_path)) - 1))
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    info = run(study(tmp_path, "print(1)"), results=tmp_path / "results")
+    assert (info.status, info.reason) == ("complete", "")
+
+
+def test_a_notebook_runs_where_no_folder_is_short_enough_for_sockets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notebooks, "_holds_sockets", lambda folder: False)
+    info = run(study(tmp_path, "print(1)"), results=tmp_path / "results")
+    assert (info.status, info.reason) == ("complete", "")
 
 
 def table() -> pd.DataFrame:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from vitolab.claims import OutOfTime, last_claims
+from vitolab.columns import check_arrays, check_table
 from vitolab.files import (
     checksum,
     read_arrays,
@@ -151,13 +152,25 @@ class Run:
     @cached_property
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays by name, such as ``6p/centroids``."""
-        return read_arrays(self._file(ARRAYS))
+        path = self._file(ARRAYS)
+        arrays = read_arrays(path)
+        check_arrays(str(path), arrays)
+        return arrays
 
     def _table(self, name: str) -> pd.DataFrame:
         """Read a table."""
         import pandas as pd
 
-        return pd.read_parquet(self._file(name))
+        path = self._file(name)
+        try:
+            table = pd.read_parquet(path)
+        except OSError:
+            raise
+        except Exception as error:  # damaged files make pyarrow and pandas raise in many ways
+            why = " ".join(str(error).split())
+            raise ValueError(f"{path}: damaged, expected a table ({why})") from None
+        check_table(str(path), path.stem, table, self.manifest.problems)
+        return table
 
     def _file(self, name: str) -> Path:
         """Path of a stored file, after a check that it is the one that was stored."""

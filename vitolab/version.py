@@ -20,7 +20,8 @@ from vitolab.files import digest, source_version, without_comments
 PACKAGE = __name__.partition(".")[0]
 #: Modules, and packages, that only store, show or start what the others compute.
 _BYSTANDERS = {
-    *("__main__", "_dashboards", "_notebooks", "catalogue", "claims", "cli", "dashboard"),
+    *("__main__", "_dashboards", "_notebooks", "catalogue", "claims", "cli", "columns"),
+    "dashboard",
     *("display", "notebooks", "parallel", "patients", "plots", "processes", "records", "runs"),
     *("sizes", "starter", "store", "studies", "version", "workers"),
 }
@@ -114,16 +115,20 @@ def _imported_by(notebook: Path) -> list[str]:
 def _reached(sources: dict[str, Path], roots: Iterable[str]) -> set[str]:
     """Names of modules that are imported, directly or by others."""
     reached: set[str] = set()
+    seen: set[str] = set()
     waiting = list(roots)
     while waiting:
         name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
         if name not in sources:  # something of a module, which a lazy package has from another
             module, _, member = name.rpartition(".")
             if module in sources:
                 waiting.append(module)
                 waiting += _lazily(sources[module], module, member)
             continue
-        if name in reached or (_is_bystander(name) and name != PACKAGE):
+        if _is_bystander(name) and name != PACKAGE:
             continue
         reached.add(name)
         parent = name.rpartition(".")[0]
