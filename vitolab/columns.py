@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 _KEYS = ("setup", "patient", "method", "n_states", "n_samples", "repeat", "start")
 _NEEDED = {
     "patients": ("setup", "patient"),
-    "personalizations": (*_KEYS, "solved"),
-    "traces": (*_KEYS, "iteration"),
+    "personalizations": (*_KEYS, "solved", "n_runs"),
+    "traces": (*_KEYS, "iteration", "event", "action", "state"),
     "failures": ("setup", "stage", "patient", "kind", "text", "n_runs", "n_retries"),
 }
 #: Text that names something, and other text, which may be missing.

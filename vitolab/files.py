@@ -178,10 +178,9 @@ def without_comments(source: bytes) -> bytes:
     except (SyntaxError, ValueError):
         return source
     for node in ast.walk(tree):
-        documented = isinstance(
+        if isinstance(
             node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-        )
-        if documented and ast.get_docstring(node, clean=False) is not None:
+        ) and ast.get_docstring(node, clean=False):
             del node.body[0]
     return ast.unparse(tree).encode("utf-8", "surrogatepass")
 
