@@ -28,7 +28,7 @@ _WHOLE = {"iteration", "action", "state", "seed"} | {
     f"n_{what}" for what in ("runs", "failed", "restarts", "retries")
 }
 _NULLABLE = {"n_states", "n_samples", "repeat", "start", "n_states_used"}
-_NUMBERS = {"z", "truth", "misfit", "x", "y", "c", "e", "last"}
+_NUMBERS = {"z", "truth", "misfit", "x", "y", "c", "e", "why", "last"}
 #: Columns that a table has for all parameters or objectives of a problem, or for none.
 _OF_PROBLEM = {"x": "parameters", "last": "parameters"} | dict.fromkeys(
     ("z", "misfit", "y", "c"), "objectives"
@@ -91,7 +91,7 @@ def _expected(column: str, values: pd.Series[Any]) -> str:
         right = types.is_bool_dtype(values) and len(known) == len(values)
         return "" if right or not len(values) else "true or false"
     if group in _NUMBERS:
-        right = types.is_float_dtype(values) or types.is_integer_dtype(values) or not len(known)
+        right = (types.is_numeric_dtype(values) and values.dtype.kind != "c") or not len(known)
         return "" if right else "numbers"
     plain = all(isinstance(v, str | bool | int | float | np.generic) for v in known)
     return "" if plain or not types.is_object_dtype(values) else "numbers or text"
