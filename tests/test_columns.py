@@ -19,7 +19,7 @@ from vitolab.store import Run, latest
 STORE = Path(__file__).parent / "fixtures" / "schema-1" / "store"
 TEXT = ("setup", "patient", "method")
 WHOLE = ("n_runs", "iteration", "action", "state")
-NEEDED = {*TEXT, *WHOLE, "solved", "event", "start", "n_samples"}
+NEEDED = {*TEXT, "n_runs", "iteration", "solved", "start", "n_samples"}
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ _KEYS = ("setup", "patient", "method", "n_states", "n_samples", "repeat", "start
 _NEEDED = {
     "patients": ("setup", "patient"),
     "personalizations": (*_KEYS, "solved", "n_runs"),
-    "traces": (*_KEYS, "iteration", "event", "action", "state"),
+    "traces": (*_KEYS, "iteration"),  # draws of a posterior have no actions
     "failures": ("setup", "stage", "patient", "kind", "text", "n_runs", "n_retries"),
 }
 #: Text that names something, and other text, which may be missing.
