@@ -24,10 +24,8 @@ _NEEDED = {
 _NAMES = {"setup", "patient", "method", "event", "stage", "kind"}
 _TEXT = {"text", "stop_reason", "not_measured"}
 #: Whole numbers, and those that may be missing.
-_WHOLE = {"iteration", "action", "state", "seed"} | {
-    f"n_{what}" for what in ("runs", "failed", "restarts", "retries")
-}
-_NULLABLE = {"n_states", "n_samples", "repeat", "start", "n_states_used"}
+_WHOLE = {"iteration", "action", "state", "seed"} | {f"n_{what}" for what in ("runs", "retries")}
+_NULLABLE = {"n_failed", "n_restarts", "n_states", "n_samples", "repeat", "start", "n_states_used"}
 _NUMBERS = {"z", "truth", "misfit", "x", "y", "c", "e", "why", "last"}
 #: Columns that a table has for all parameters or objectives of a problem, or for none.
 _OF_PROBLEM = {"x": "parameters", "last": "parameters"} | dict.fromkeys(
@@ -84,7 +82,10 @@ def _expected(column: str, values: pd.Series[Any]) -> str:
         right = all(isinstance(value, str) for value in known)
         return "" if right and (column in _TEXT or len(known) == len(values)) else "text"
     if column in _WHOLE or column in _NULLABLE:
-        right = types.is_integer_dtype(values) or not len(known)
+        # a sampler does not restart: next to others a column of floats with gaps
+        gaps = column in _NULLABLE and types.is_float_dtype(values)
+        whole = types.is_integer_dtype(values) or (gaps and bool((known % 1 == 0).all()))
+        right = whole or not len(known)
         right = right and (column in _NULLABLE or len(known) == len(values))
         return "" if right else "whole numbers"
     if column == "solved":
