@@ -689,7 +689,8 @@ def test_a_page_that_fails_leaves_the_others(tmp_path, monkeypatch, capsys, wher
 def test_a_run_by_other_code_does_not_go_on(tmp_path):
     """The command is given all the same, with what it does."""
     quick = find_study("wbc-fit").profiles["quick"]
-    for version, words in (("old", "begins anew"), (code_version(), "goes on from there")):
+    own = code_version("wbc-fit")
+    for version, words in (("old", "begins anew"), (own, "goes on from there")):
         run = RunFolder.start(tmp_path, "wbc-fit", quick, 0, version, again=True)
         run.finish("failed", "a reason")
         view = runs_page.RunsView(selection.Selection(runs=[run.path.name]), listed(tmp_path), None)

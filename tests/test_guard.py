@@ -83,7 +83,7 @@ def test_what_ends_the_work_still_does(linear_problem, linear_patients, monkeypa
 
 
 def test_the_other_patients_go_on(linear_problem, linear_patients, monkeypatch):
-    monkeypatch.setitem(references.REFERENCES, "nelder-mead", Raising)
+    monkeypatch.setattr(references, "build", lambda method, problem: Raising(problem))
     monkeypatch.setattr(references, "workers", lambda problem: "threads")
     parts = Parts()
     patients = linear_patients[:3]

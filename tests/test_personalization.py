@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from vitolab import agent, personalization
+from vitolab.failures import CannotRun
 from vitolab.methods import AGENTS
 from vitolab.patients import InputError, PatientTable, read_patients
 from vitolab.personalization import fit_table, personalize_file, training_overlap
@@ -295,7 +296,7 @@ def test_after_a_failure_nothing_half_written_is_left_and_finished_patients_are_
 
     def breaks(self, patient, **more):
         if len(done) == 2:
-            raise RuntimeError("the disk\nis full")
+            raise CannotRun("the disk\nis full")
         done.append(patient.name)
         return personalize(self, patient, **more)
 
@@ -304,7 +305,7 @@ def test_after_a_failure_nothing_half_written_is_left_and_finished_patients_are_
     with pytest.raises(RuntimeError):
         run(file, train_on, out=out)
     (failed,) = list_runs(tmp_path / "results")
-    assert (failed.status, failed.reason) == ("failed", "RuntimeError: the disk is full")
+    assert (failed.status, failed.reason) == ("failed", "CannotRun: the disk is full")
     assert out.read_text(encoding="utf-8") == "of yesterday"
     assert {path.name for path in tmp_path.iterdir()} == {"fit.csv", "results", "clinic.csv"}
 

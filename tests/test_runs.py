@@ -12,12 +12,13 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from vitolab.files import digest
+from vitolab.files import atomic, digest
 from vitolab.store import Run, claims, list_runs, open_run
 from vitolab.store.claims import RunInUse, last_claims
 from vitolab.store.folder import RunFolder, inspect_run, read_progress
@@ -125,6 +126,34 @@ def test_a_study_killed_halfway_goes_on_and_ends_in_the_same_bytes(tmp_path: Pat
     for name in TABLES:
         assert (resumed.path / name).read_bytes() == (whole.path / name).read_bytes()
     assert inspect_run(resumed.path).status == "complete"
+
+
+def test_what_killed_writers_left_is_removed_and_nothing_of_live_ones(tmp_path: Path) -> None:
+    run = start(tmp_path)
+    folders = (run.path, run.path / "parts", tmp_path / "walks" / "key", run.path.parent)
+    folders[2].mkdir(parents=True)
+    run.release()
+    code = (
+        "import os, signal, sys; from pathlib import Path; from vitolab.files import atomic\n"
+        "open_files = [atomic(Path(folder, 'a.parquet')) for folder in sys.argv[1:]]\n"
+        "for file in open_files: file.__enter__()\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", code, *map(str, folders)], check=False)
+    left = [path for folder in folders for path in folder.glob("*.tmp")]
+    assert len(left) == len(folders)
+    for folder in folders:  # as another machine and an earlier version name theirs
+        for name, age in ((".a.elsewhere-0-1.x.tmp", 0), (".b.elsewhere-0-1.x.tmp", 7200)):
+            (folder / name).touch()
+            os.utime(folder / name, (time.time() - age,) * 2)
+        (folder / "notes.tmp").touch()  # of the user
+    with ExitStack() as stack:
+        live = [stack.enter_context(atomic(folder / "c.parquet")) for folder in folders]
+        assert start(tmp_path).state == "resumed"
+        assert all(path.exists() for path in live)
+        for folder in folders:
+            names = {path.name for path in folder.glob("*.tmp")} - {path.name for path in live}
+            assert names == {".a.elsewhere-0-1.x.tmp", "notes.tmp"}
 
 
 def test_tables_do_not_depend_on_the_order_of_the_parts(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -233,19 +234,81 @@ def test_the_version_of_the_code_changes_with_what_computes_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = ("mdp.py", "kernels/mdp.py", "models/cohort.csv", "plots/a.py", "cli.py", "store.py")
-    for name in (*files, "_notebooks/a.py"):
+    for name in (*files, "_notebooks/a.py", "models/__init__.py", "store/claims.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(name)
-    monkeypatch.setattr(version, "__file__", str(tmp_path / "version.py"))
+        (tmp_path / name).write_text(f"name = {name!r}")
+    monkeypatch.setattr(version, "package_folder", lambda: tmp_path)
     first = code_version()
-    for name in ("plots/a.py", "cli.py", "store.py", "_notebooks/a.py"):
-        (tmp_path / name).write_text("changed")
+    for name in ("plots/a.py", "cli.py", "store.py", "_notebooks/a.py", "store/claims.py"):
+        (tmp_path / name).write_text("changed = 1")
         assert code_version() == first, name
     seen = {first}
     for name in ("mdp.py", "kernels/mdp.py", "models/cohort.csv"):
-        (tmp_path / name).write_text("changed")
+        (tmp_path / name).write_text("changed = 1")
         seen.add(code_version())
     assert len(seen) == 4
+
+
+def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The package and its notebooks, to be edited."""
+    source = version.package_folder()
+    kept = shutil.ignore_patterns("__pycache__", "*.nbi", "*.nbc", "plots")
+    shutil.copytree(source, tmp_path / "vitolab", ignore=kept)
+    shutil.copytree(source.parent / "notebooks", tmp_path / "notebooks")
+    monkeypatch.setattr(version, "package_folder", lambda: tmp_path / "vitolab")
+    return tmp_path / "vitolab"
+
+
+def test_a_study_depends_on_what_its_notebook_reaches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the folders are in which its modules lie."""
+    package = copied(tmp_path, monkeypatch)
+    studies = ("wbc-fit", "uncertainty", "problem", "ep-convergence")
+
+    def versions() -> dict[str, str]:
+        return {study: code_version(study) for study in studies}
+
+    changed = {
+        "dashboard.py": set(),
+        "cli.py": set(),
+        "uncertainty/posterior.py": {"uncertainty"},
+        "kernels/circulation.py": {"wbc-fit", "uncertainty"},
+        "models/electrophysiology/leadfield.py": {"ep-convergence"},
+        "identifiability.py": {"problem"},
+        "mdp.py": set(studies),
+    }
+    for name, expected in changed.items():
+        before = versions()
+        with (package / name).open("a") as file:
+            file.write("\n_ANOTHER = 1\n")
+        after = versions()
+        assert {s for s in studies if before[s] != after[s]} == expected, name
+
+
+def test_remarks_do_not_change_the_version_of_the_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = copied(tmp_path, monkeypatch)
+
+    def versions() -> list[str]:
+        walks = version.reached_version(["vitolab.exploration"])
+        return [code_version(), code_version("wbc-fit"), walks]
+
+    before = versions()
+    for path in (
+        package / "exploration.py",
+        package / "dashboard.py",
+        package / "agent" / "vito.py",
+    ):
+        text = path.read_text()
+        head, _, rest = text.partition('"""\n')
+        path.write_text('"""Another title."""\n' + rest + "\n\n\n# a remark\n")
+        assert head.startswith('"""')
+    assert versions() == before
+    path = package / "exploration.py"
+    path.write_text(path.read_text().replace("n_steps: int = 100", "n_steps: int = 101"))
+    assert all(now != then for now, then in zip(versions(), before, strict=True))
 
 
 @pytest.mark.parametrize("library", ["numpy", "scipy", "numba", "scikit-learn", "nlopt", "emcee"])

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -378,10 +380,85 @@ def test_a_changed_file_makes_another_run(tmp_path: Path) -> None:
     for content in ("a\n1\n", "a\n2\n", "a\n1\n"):
         file.write_text(content)
         info = run(notebook, overrides={"data": str(file)}, results=tmp_path / "results")
-        kept = Path(str(info.parameters["data"]))
+        kept = tmp_path / "results" / str(info.parameters["data"])
         assert (info.status, kept.read_text(), kept.name) == ("complete", content, "measured.csv")
         runs.append(info.path)
     assert runs[0] == runs[2] != runs[1]
+
+
+def test_results_that_were_moved_are_found_and_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user's file is kept among them, wherever they are."""
+    cell = """
+from vitolab.store import open_run
+print(open(data).read())
+open_run("try", {"data": data}, results=results, seed=seed, folder=run_folder)
+"""
+    notebook = study(tmp_path, cell, parameters=f'{GIVEN}data = ""')
+    file = tmp_path / "measured.csv"
+    file.write_text("a")
+    begun = partial(run, notebook, overrides={"data": str(file)})
+
+    def stopped(*arguments: object) -> str:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(studies, "execute", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            begun(results=tmp_path / "r")
+    (tmp_path / "r").rename(tmp_path / "s")
+    info = begun(results=tmp_path / "s")
+    assert (info.status, info.reason) == ("complete", "")
+    assert [path.path for path in list_runs(tmp_path / "s")] == [info.path]
+    shutil.copytree(tmp_path / "s", tmp_path / "t")
+    assert begun(results=tmp_path / "t").finished == info.finished
+    assert len(list_runs(tmp_path / "t")) == 1
+
+
+def test_a_run_that_an_upgrade_leaves_behind_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notebook = study(tmp_path, "")
+
+    def stopped(*arguments: object) -> str:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(studies, "execute", stopped)
+        patch.setattr(studies, "code_version", lambda study: "older")
+        with pytest.raises(KeyboardInterrupt):
+            run(notebook, results=tmp_path / "results")
+    (before,) = list_runs(tmp_path / "results")
+    capsys.readouterr()
+    monkeypatch.setattr(studies, "execute", lambda *arguments: "")
+    assert run(notebook, results=tmp_path / "results").status == "complete"
+    said = capsys.readouterr().err
+    assert (
+        f"{before.path} was interrupted with another version of the code, and begins again" in said
+    )
+    run(notebook, seed=1, results=tmp_path / "results")
+    assert "interrupted" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("length", [80, 88, 123])
+def test_a_notebook_runs_whatever_the_folder_of_temporary_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int
+) -> None:
+    """Paths of sockets are short, and batch systems have deep folders."""
+    folder = tmp_path / ("t" * max(1, length - len(str(tmp_path)) - 1))
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    info = run(study(tmp_path, "print(1)"), results=tmp_path / "results")
+    assert (info.status, info.reason) == ("complete", "")
+
+
+def test_a_notebook_runs_where_no_folder_is_short_enough_for_sockets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notebooks, "_holds_sockets", lambda folder: False)
+    info = run(study(tmp_path, "print(1)"), results=tmp_path / "results")
+    assert (info.status, info.reason) == ("complete", "")
 
 
 def table() -> pd.DataFrame:

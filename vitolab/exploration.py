@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vitolab.failures import all_failed, listed, note
-from vitolab.files import ArrayCache, digest, source_version, stream
+from vitolab.files import ArrayCache, digest, stream
 from vitolab.parallel.workers import parallel
 from vitolab.problem import BoolArray, IntArray, Patient, Problem
 from vitolab.trajectories import Cause, Trajectories, tallied
+from vitolab.version import reached_version
 
 HOPELESS = 50  # failed runs of a patient, without one that answers, after which others decide
 _CAUSES = "causes"  # name of their list among the arrays of stored walks
-_SOURCES = ("exploration.py", "problem.py", "failures.py", "files.py")
 
 
 def explore(
@@ -159,9 +159,8 @@ def _stored_walks(
 
 def _key(problem: Problem, n_steps: int, seed: int) -> str:
     """Key of all that walks depend on but the patient."""
-    folder = Path(__file__).parent
     return digest(
-        source_version(*(folder / name for name in _SOURCES)),
+        reached_version([__name__]),
         problem.name,
         problem.version,
         [p.name for p in problem.parameters],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import errno
 import hashlib
 import json
@@ -9,6 +10,7 @@ import os
 import re
 import secrets
 import shutil
+import socket
 import stat
 import tempfile
 import zipfile
@@ -23,6 +25,15 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def writer() -> str:
+    """Name of this process among all that may write to the same folder."""
+    try:
+        space = os.stat("/proc/self/ns/pid").st_ino  # containers may share the name of their host
+    except OSError:
+        space = 0
+    return f"{socket.gethostname()}-{space}-{os.getpid()}"
 
 
 @contextmanager
@@ -49,7 +60,7 @@ def atomic(path: Path) -> Iterator[Path]:
     temporary: Path | None = None
     try:
         target = path.resolve() if path.is_symlink() else path
-        temporary = target.parent / f".{target.name}.{secrets.token_hex(4)}.tmp"
+        temporary = target.parent / f".{target.name}.{writer()}.{secrets.token_hex(4)}.tmp"
         old = target.stat() if target.exists() else None
         # of a file that is replaced never more permissions than it has, not for a moment
         allowed = 0o666 if old is None else stat.S_IMODE(old.st_mode) & 0o666
@@ -194,11 +205,29 @@ def stream(*parts: Any) -> np.random.Generator:
 
 
 def source_version(*paths: str | Path) -> str:
-    """Short hash of source or data files; changes when what they compute may change."""
+    """Short hash of source or data files; changes when what they compute may change.
+
+    Comments and docstrings of Python files compute nothing.
+    """
     hasher = hashlib.sha256()
-    for path in paths:
-        hasher.update(Path(path).read_bytes())
+    for path in map(Path, paths):
+        content = path.read_bytes()
+        hasher.update(without_comments(content) if path.suffix == ".py" else content)
     return hasher.hexdigest()[:12]
+
+
+def without_comments(source: bytes) -> bytes:
+    """Source of a Python module without comments, docstrings and layout; as it is if it is none."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return source
+    for node in ast.walk(tree):
+        if isinstance(
+            node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        ) and ast.get_docstring(node, clean=False):
+            del node.body[0]
+    return ast.unparse(tree).encode("utf-8", "surrogatepass")
 
 
 def checksum(path: Path) -> str:

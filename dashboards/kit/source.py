@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vitolab.store import OpenRun, Run, list_runs
-from vitolab.store.folder import RunFolder, RunInfo
+from vitolab.store.folder import ARRAYS, TABLES, RunFolder, RunInfo, finished_parts
 from vitolab.studies.sizes import STUDIES
 
 from .facts import Facts, read_facts
@@ -27,7 +27,6 @@ from .selection import MOST
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,63}")
 #: Runs whose tables are kept in memory: as many as may be compared.
 KEPT = MOST
-TABLES = ("patients", "personalizations", "traces")
 
 Print = tuple[tuple[str, int, int, int], ...]
 Made = TypeVar("Made")
@@ -222,7 +221,7 @@ class Source:
         path = entry.info.path
         if not path.is_dir():
             raise ValueError(f"{path}: the folder is gone, expected that of a run")
-        for name in ("", *_FILES, "problems.json", *(f"{t}.parquet" for t in TABLES), "arrays.npz"):
+        for name in ("", *_FILES, "problems.json", *(f"{t}.parquet" for t in TABLES), ARRAYS):
             if not self._is_inside(path / name):
                 raise ValueError(f"{path / name}: a link that leads out is not followed")
         seen = fingerprint(path)
@@ -245,7 +244,8 @@ class Source:
         Parameters
         ----------
         run_id : str
-        name : {"patients", "personalizations", "traces"}
+        name : str
+            One of `vitolab.store.folder.TABLES`.
 
         Raises
         ------
@@ -275,9 +275,9 @@ class Source:
         path = entry.info.path
         if entry.info.status not in ("running", "interrupted"):
             return self.run(entry.id).personalizations
-        parts = [p for p in (path / "parts").glob("*.parquet") if ".traces" not in p.suffixes]
+        parts = finished_parts(path)
         if not parts or not all(self._is_inside(part) for part in parts):
-            raise ValueError(f"the run {entry.id} has no finished part as yet")
+            raise ValueError(f"the run {entry.id} has no finished part yet")
         return OpenRun(RunFolder.attach(path)).personalizations
 
     def learn_facts(self, run_ids: Iterable[str]) -> None:

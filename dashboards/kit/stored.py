@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vitolab.store import Run
+from vitolab.store.folder import ARRAYS
 from vitolab.store.records import ProblemRecord
 
 from .source import Source
@@ -77,7 +78,7 @@ class Stored:
     def why_not(self, what: str) -> str:
         """Why stored ``traces`` or ``arrays`` cannot be read; empty if they can, or none are."""
         try:
-            file = {"traces": "traces.parquet", "arrays": "arrays.npz"}[what]
+            file = ARRAYS if what == "arrays" else f"{what}.parquet"
             if file in self.run.manifest.files:
                 getattr(self, what)
         except ValueError as error:

@@ -26,7 +26,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from vitolab.failures import CannotRun
-from vitolab.files import digest, source_version
+from vitolab.files import checksum, digest
 
 
 @dataclass(frozen=True)
@@ -247,7 +247,7 @@ class KnownFiles:
     Attributes
     ----------
     contents : mapping of Path to str
-        Short hashes, see `vitolab.files.source_version`.
+        Short hashes, of their bytes.
     """
 
     contents: Mapping[Path, str] = field(default_factory=dict)
@@ -293,4 +293,4 @@ def _stamp(path: Path) -> tuple[int, int, int, int]:
 @lru_cache(maxsize=1024)
 def _content(path: Path, stamp: tuple[int, int, int, int]) -> str:
     """Short hash of a file, read once for a stamp."""
-    return source_version(path)
+    return checksum(path)[:12]

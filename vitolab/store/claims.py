@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import time
 from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
 
-from vitolab.files import write_json
+from vitolab.files import write_json, writer
 from vitolab.parallel.processes import machine, process_started
 from vitolab.store.records import SCHEMA, Claim, read_record
 
@@ -23,7 +24,11 @@ HEARTBEAT = 5.0  # s between two signs of life
 STALE = 60.0  # s without one, after which an owner on another machine is taken for dead
 
 
+ABANDONED = 3600.0  # s after which a temporary file of a writer elsewhere is taken for left behind
+
 _CLAIM = re.compile(r"[0-9a-f]{16}-\d{6}\.json")
+_TEMPORARY = re.compile(r"\..+\.tmp|\.new-.+")
+_WRITER = re.compile(r"(?:\.new-|\.)(?P<mark>.+-)(?P<process>\d+)\.[^.]+")
 
 
 class RunInUse(RuntimeError):
@@ -129,6 +134,33 @@ def let_go(claim: Path) -> None:
     known = read_claim(claim)
     with suppress(OSError):  # what cannot be written shows when this process ends
         write_claim(claim, known.run if known else "", alive=False)
+
+
+def sweep(folder: Path) -> None:
+    """Remove temporary files and folders of writers that were killed, see `vitolab.files.atomic`.
+
+    A writer on this machine is asked for by its process. Of any other only the time can be seen
+    at which it wrote last.
+    """
+    try:
+        names = [name for name in os.listdir(folder) if _TEMPORARY.fullmatch(name)]
+    except OSError:
+        return
+    here = writer().rpartition("-")[0] + "-"
+    for name in names:
+        path = folder / name
+        found = _WRITER.fullmatch(name.removesuffix(".tmp"))
+        with suppress(OSError):
+            if found is not None and found["mark"].endswith(here):
+                left = process_started(int(found["process"])) is None
+            else:
+                left = time.time() - path.stat().st_mtime > ABANDONED
+            if not left:
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
 
 
 _beating: dict[Path, tuple[Event, Thread]] = {}

@@ -21,7 +21,15 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from vitolab.files import checked_name, checksum, digest, temporary_folder, write_json, write_table
+from vitolab.files import (
+    checked_name,
+    checksum,
+    digest,
+    temporary_folder,
+    write_json,
+    write_table,
+    writer,
+)
 from vitolab.parallel.processes import process_started
 from vitolab.store.claims import (
     is_alive,
@@ -29,6 +37,7 @@ from vitolab.store.claims import (
     last_claims,
     let_go,
     read_claim,
+    sweep,
     take,
     write_claim,
 )
@@ -50,6 +59,9 @@ if TYPE_CHECKING:
 
 #: Columns of the table of failed runs before those of the parameters.
 FAILURE_KEYS = ("setup", "stage", "patient", "kind", "text", "n_runs", "n_retries")
+#: Tables of a run, each in a file ``<name>.parquet``; and the file of its arrays.
+TABLES = ("patients", "personalizations", "traces", "failures")
+ARRAYS = "arrays.npz"
 _FAILURES = ".failures.parquet"
 _EXPLORATION = "exploration-"
 LIBRARIES = ("vitolab", "numpy", "scipy", "numba", "scikit-learn", "pandas", "pyarrow")
@@ -88,6 +100,51 @@ class RunInfo:
     version: str = ""
     fingerprint: str = ""
     progress: Progress | None = None
+
+
+def stored_parameters(results_root: Path, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters as they are stored: paths below the results are relative to that folder.
+
+    So a run is found by the same parameters after the results have been moved.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If one is no finite JSON value.
+    """
+    root = results_root.resolve()
+    stored: dict[str, Any] = json.loads(json.dumps(dict(parameters), allow_nan=False))
+    for name, value in stored.items():
+        if isinstance(value, str) and os.path.isabs(value) and Path(value).is_relative_to(root):
+            stored[name] = Path(value).relative_to(root).as_posix()
+    return stored
+
+
+def left_behind(
+    results_root: Path, study: str, parameters: Mapping[str, Any], seed: int, version: str
+) -> str:
+    """Sentence about a run that was interrupted and only another version could resume, or "".
+
+    Parameters
+    ----------
+    results_root, study, parameters, seed, version
+        See `RunFolder.start`.
+    """
+    asked = stored_parameters(results_root, parameters)
+    for path in sorted((results_root / study).glob("*Z-*"), reverse=True):
+        info = inspect_run(path)
+        if (info.parameters, info.seed) != (asked, seed):
+            continue
+        if info.version == version or info.status != "interrupted":
+            return ""
+        return f"{path} was interrupted with another version of the code, and begins again"
+    return ""
+
+
+def finished_parts(path: Path) -> list[Path]:
+    """Personalizations of the finished parts of a run; tables that go with a part are none."""
+    found = sorted((path / "parts").glob("*.parquet"))
+    return [part for part in found if part.name.count(".") == 1]
 
 
 def inspect_run(path: Path, claims: Mapping[str, Path] | None = None) -> RunInfo:
@@ -196,7 +253,7 @@ class RunFolder:
         folder = root / checked_name("study", study)
         if folder == root / "walks":
             raise ValueError("study is 'walks', which is the folder of the walk cache")
-        asked = json.loads(json.dumps(dict(parameters), allow_nan=False))
+        asked = stored_parameters(root, parameters)
         fingerprint = digest(study, asked, version, seed)
         find = partial(_find, folder, fingerprint)
 
@@ -229,6 +286,9 @@ class RunFolder:
                 path = _create(folder, record, claim, failed[0] if failed else None)
                 run = cls(path, record, "new", claim)
             keep_alive(claim)
+            places = (folder, folder / ".claims", run.path, run.path / "parts")
+            for place in (*places, *root.glob("walks/*"), *root.glob(".inputs/**/")):
+                sweep(place)
         except BaseException:
             let_go(claim)
             raise
@@ -244,7 +304,7 @@ class RunFolder:
         version: str,
     ) -> bool:
         """Whether `start` would find a run of these parameters, complete or to go on with."""
-        asked = json.loads(json.dumps(dict(parameters), allow_nan=False))
+        asked = stored_parameters(results_root, parameters)
         folder = results_root.resolve() / checked_name("study", study)
         fingerprint = digest(study, asked, version, seed)
         return any(_find(folder, fingerprint, status) for status in ("complete", "interrupted"))
@@ -477,7 +537,7 @@ def _is_whole(path: Path) -> bool:
 
 def _create(folder: Path, record: Start, claim: Path, failed: Path | None) -> Path:
     """Make the folder of a new run; it appears under its name with its first files in it."""
-    temporary = temporary_folder(folder, ".new-")
+    temporary = temporary_folder(folder, f".new-{writer()}.")
     try:
         write_json(temporary / "start.json", record.model_dump())
         _write_progress(temporary, "starting", 0, 0)

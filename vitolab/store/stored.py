@@ -30,7 +30,18 @@ from vitolab.files import (
 )
 from vitolab.problem import Problem
 from vitolab.store.claims import OutOfTime, last_claims
-from vitolab.store.folder import FAILURE_KEYS, RunFolder, RunInfo, inspect_run, read_progress
+from vitolab.store.columns import check_arrays, check_table
+from vitolab.store.folder import (
+    ARRAYS,
+    FAILURE_KEYS,
+    RunFolder,
+    RunInfo,
+    finished_parts,
+    inspect_run,
+    left_behind,
+    read_progress,
+    stored_parameters,
+)
 from vitolab.store.records import (
     SCHEMA,
     Manifest,
@@ -141,13 +152,25 @@ class Run:
     @cached_property
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays by name, such as ``6p/centroids``."""
-        return read_arrays(self._file("arrays.npz"))
+        path = self._file(ARRAYS)
+        arrays = read_arrays(path)
+        check_arrays(str(path), arrays)
+        return arrays
 
     def _table(self, name: str) -> pd.DataFrame:
         """Read a table."""
         import pandas as pd
 
-        return pd.read_parquet(self._file(name))
+        path = self._file(name)
+        try:
+            table = pd.read_parquet(path)
+        except OSError:
+            raise
+        except Exception as error:  # damaged files make pyarrow and pandas raise in many ways
+            why = " ".join(str(error).split())
+            raise ValueError(f"{path}: damaged, expected a table ({why})") from None
+        check_table(str(path), path.stem, table, self.manifest.problems)
+        return table
 
     def _file(self, name: str) -> Path:
         """Path of a stored file, after a check that it is the one that was stored."""
@@ -217,11 +240,16 @@ class OpenRun:
         ------
         OutOfTime
             If parts were left out for want of time.
+        ValueError
+            If no part is finished, or one is damaged.
         """
         if self.folder.state == "complete":
             return Run.load(self.path).personalizations
         self._check_time()
-        return _joined(_finished(self.path), KEYS)
+        done = finished_parts(self.path)
+        if not done:
+            raise ValueError(f"{self.path}: no part is finished yet, expected at least one")
+        return _joined(done, KEYS)
 
     def finish(
         self,
@@ -293,7 +321,7 @@ def open_run(
         Folder of all results.
     seed : int
     version : str, optional
-        Changes whenever a part would come out differently; by default `code_version`.
+        Changes whenever a part would come out differently; by default `code_version` of the study.
     folder : Path or str
         Folder of a run that another process started and will finish. If empty, the notebook
         was opened by hand: it starts, resumes and finishes the run itself, and one that is
@@ -313,19 +341,22 @@ def open_run(
         If the run in `folder` was started with another study, seed or parameters.
     """
     if not folder:
-        run = RunFolder.start(
-            Path(results), study, parameters, seed, version or code_version(), again=again
-        )
+        asked = (Path(results), study, parameters, seed, version or code_version(study))
+        left = left_behind(*asked)
+        run = RunFolder.start(*asked, again=again)
+        if left and run.state == "new":
+            print(left, file=sys.stderr)
         if run.state == "complete":
             print(f"already complete: {run.path}", file=sys.stderr)
         return OpenRun(run)
     run = RunFolder.attach(Path(folder))
-    asked = {"study": study, "seed": seed, **parameters}
+    root = run.path.resolve().parents[1]
+    given = {"study": study, "seed": seed, **stored_parameters(root, parameters)}
     stored = {"study": run.record.study, "seed": run.record.seed, **run.record.parameters}
-    for name in sorted(asked.keys() | stored.keys()):
-        if name not in asked or name not in stored or asked[name] != stored[name]:
+    for name in sorted(given.keys() | stored.keys()):
+        if name not in given or name not in stored or given[name] != stored[name]:
             raise ValueError(
-                f"{run.path}: {name} is {asked.get(name, 'absent')!r} in the notebook, expected "
+                f"{run.path}: {name} is {given.get(name, 'absent')!r} in the notebook, expected "
                 f"{stored.get(name, 'absent')!r} as the run was started"
             )
     return OpenRun(run)
@@ -360,7 +391,7 @@ def assemble(
     ValueError
         If a part is damaged, or a table lacks a column.
     """
-    done = _finished(run.path)
+    done = finished_parts(run.path)
     traces = run.beside_parts(".traces.parquet")
     if done:
         joined = _joined(done, KEYS)
@@ -371,17 +402,11 @@ def assemble(
     _check_columns("patients", patients, ("setup", "patient"))
     write_table(run.path / "patients.parquet", patients.reset_index(drop=True))
     if arrays:
-        write_arrays(run.path / "arrays.npz", dict(sorted(arrays.items())))
+        write_arrays(run.path / ARRAYS, dict(sorted(arrays.items())))
     described = {setup: problem.describe() for setup, problem in problems.items()}
     record = Problems.model_validate({"schema_version": SCHEMA, "problems": described})
     write_json(run.path / "problems.json", record.model_dump(mode="json"))
     return Run.load(run.path)
-
-
-def _finished(run: Path) -> list[Path]:
-    """Personalizations of the finished parts of a run."""
-    found = sorted((run / "parts").glob("*.parquet"))
-    return [path for path in found if path.name.count(".") == 1]
 
 
 def _joined(paths: Sequence[Path], keys: Sequence[str]) -> pd.DataFrame:

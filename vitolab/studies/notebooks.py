@@ -10,7 +10,9 @@ import ast
 import json
 import os
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -174,8 +176,8 @@ def execute(
     output = folder / "executing.ipynb"
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            with TemporaryDirectory(prefix="vitolab-") as sockets:
-                manager = _kernel_manager(Path(sockets), environment or {})
+            with _private_folder() as sockets:
+                manager = _kernel_manager(sockets, environment or {})
                 executed = _execute_once(notebook, output, parameters, manager)
             reason = _left_out(executed)
         except PapermillExecutionError as error:
@@ -191,6 +193,28 @@ def execute(
                 output.replace(folder / "notebook.ipynb")
         break
     return reason
+
+
+@contextmanager
+def _private_folder() -> Iterator[Path]:
+    """Give a temporary folder for a kernel's sockets, whose paths must be short, if one is there.
+
+    A batch system may name a folder for temporary files that is too deep for any socket.
+    """
+    folder = tempfile.gettempdir()
+    for other in (os.environ.get("XDG_RUNTIME_DIR", ""), "/tmp", "/dev/shm"):
+        if not _holds_sockets(Path(folder, "vitolab-12345678")) and os.access(other, os.W_OK):
+            folder = other
+    with TemporaryDirectory(prefix="vitolab-", dir=folder) as name:
+        yield Path(name)
+
+
+def _holds_sockets(folder: Path) -> bool:
+    """Whether the paths of the sockets of a kernel are short enough within a folder."""
+    import zmq
+
+    longest = os.fsencode(folder / "k-5")
+    return os.name == "posix" and len(longest) <= getattr(zmq, "IPC_PATH_MAX_LEN", 0)
 
 
 def _execute_once(
@@ -242,8 +266,8 @@ def _kernel_manager(sockets: Path, environment: Mapping[str, str]) -> type:
     """Kernel manager that starts the running interpreter, with the modules that it sees.
 
     A kernel specification named python3 that the user has may be another Python altogether.
-    Where the system has sockets that are files, nothing listens on the network, and kernels
-    that start at once cannot choose the same port.
+    Where the system has sockets that are files, and their paths are short enough, nothing listens
+    on the network, and kernels that start at once cannot choose the same port.
     """
     from jupyter_client.kernelspec import KernelSpec
     from jupyter_client.manager import AsyncKernelManager
@@ -272,7 +296,7 @@ def _kernel_manager(sockets: Path, environment: Mapping[str, str]) -> type:
 
         @default("transport")
         def _default_transport(self) -> str:
-            return "ipc" if os.name == "posix" else "tcp"
+            return "ipc" if _holds_sockets(sockets) else "tcp"
 
         @default("ip")
         def _default_ip(self) -> str:

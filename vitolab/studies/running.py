@@ -26,7 +26,14 @@ from vitolab.parallel.workers import (
 )
 from vitolab.store.claims import OutOfTime
 from vitolab.store.display import say, shown
-from vitolab.store.folder import RunFolder, RunInfo, inspect_run, read_progress
+from vitolab.store.folder import (
+    RunFolder,
+    RunInfo,
+    inspect_run,
+    left_behind,
+    read_progress,
+    stored_parameters,
+)
 from vitolab.store.stored import Run, code_version
 from vitolab.studies.notebooks import checked_value, declared_parameters, execute, find_notebook
 from vitolab.studies.sizes import (
@@ -146,14 +153,18 @@ def run(
     for name in FILES:
         if parameters.get(name):
             parameters[name] = str(_kept(root, Path(parameters[name])))
+    version = code_version(study.name)
     if study is OWN:
         from vitolab.problemfile import read_problem
 
         described = read_problem(parameters["problem"]).described()
         write_json(root / ".inputs" / f"{parameters['problem_key']}.json", described)
-        if not again and not RunFolder.is_known(root, study.name, parameters, seed, code_version()):
-            _check_unchanged(root, parameters, seed, described)
-    folder = RunFolder.start(root, study.name, parameters, seed, code_version(), again=again)
+        if not again and not RunFolder.is_known(root, study.name, parameters, seed, version):
+            _check_unchanged(root, stored_parameters(root, parameters), seed, described)
+    left = left_behind(root, study.name, parameters, seed, version)
+    folder = RunFolder.start(root, study.name, parameters, seed, version, again=again)
+    if left and folder.state == "new":
+        say(f"{study.name}: {left}")
     if folder.state == "complete":
         say(f"already complete: {folder.path}")
         return inspect_run(folder.path)
@@ -229,20 +240,20 @@ def _check_unchanged(
     alike = {n: v for n, v in parameters.items() if n not in ("problem_key", "patients")}
     for path in sorted((root / OWN.name).glob("*"), reverse=True):
         info = inspect_run(path)
-        before = dict(info.parameters)
+        before = stored_parameters(root, info.parameters)
         if (info.status, info.seed) != ("interrupted", seed):
             continue
         if {n: before.get(n) for n in alike} != alike:
             continue
-        patients = Path(str(before.get("patients")))
+        patients = root / str(before.get("patients"))
         if patients.name != Path(parameters["patients"]).name:
             continue
         if before == dict(parameters):
             return  # with another version of this package
         known = root / ".inputs" / checked_name("problem_key", str(before["problem_key"]))
         changed = changed_fields(known.with_suffix(".json"), described)
-        if str(patients) != parameters["patients"]:
-            changed += changed_rows(patients, Path(parameters["patients"]))
+        if before["patients"] != parameters["patients"]:
+            changed += changed_rows(patients, root / parameters["patients"])
         start = f"{parameters['problem']}: {path.name} was interrupted, and cannot go on: "
         raise ProblemError(
             [

@@ -236,6 +236,6 @@ def _how_to_go_on(entry: Entry, source: Source) -> str:
         f"--results {shlex.quote(str(source.results))}"
     )
     words = f"{entry.id}: the finished parts are kept, this command goes on from there:"
-    if info.version != _version():
+    if info.version != _version(info.study):
         words = f"{entry.id}: by another version of the code; this command begins anew with this:"
     return safe.note_html("info", words, command)
