@@ -24,7 +24,7 @@ from vitolab.plots.decisions import action_choice, visits_map
 from vitolab.plots.learning import axis_label
 from vitolab.plots.style import SERIES_COLORS, lighter
 from vitolab.states import StateSpace
-from vitolab.studies import sizes
+from vitolab.studies.base import N_STATES
 from vitolab.validation import REFERENCES
 
 METHODS = ("vito", "vito-deterministic", *REFERENCES)
@@ -287,7 +287,7 @@ def test_scouting_prefers_success_then_fewer_runs():
 
 
 def test_numbers_of_states_are_those_that_the_studies_use():
-    assert paper.N_STATES == sizes.N_STATES
+    assert paper.N_STATES == N_STATES
 
 
 # --- what a figure shows -----------------------------------------------------------------

@@ -21,18 +21,18 @@ from vitolab.store import Run, display, list_runs
 from vitolab.store.folder import RunInfo
 from vitolab.store.records import Progress
 from vitolab.studies import (
-    DEMO,
+    OWN,
     STUDIES,
     Study,
     checked_parameters,
-    demo,
     find_study,
     notebooks,
     run,
 )
-from vitolab.studies import running as studies
+from vitolab.studies import demo as demonstration
+from vitolab.studies.base import CHOICES
+from vitolab.studies.demo import DEMO, demo, standing
 from vitolab.studies.notebooks import checked_value, declared_parameters, execute
-from vitolab.studies.sizes import CHOICES
 from vitolab.validation import AGENTS, REFERENCES
 
 GIVEN = """seed: int = 0
@@ -325,7 +325,11 @@ def test_notebooks_that_cannot_be_run_are_refused(tmp_path: Path) -> None:
         find_study("no")
 
 
-@pytest.mark.parametrize("known", STUDIES, ids=lambda known: known.name)
+#: Those that need no files.
+BUILT_IN = [study for study in STUDIES if study is not OWN]
+
+
+@pytest.mark.parametrize("known", BUILT_IN, ids=lambda known: known.name)
 def test_each_study_fits_its_notebook(known: Study) -> None:
     assert known.notebook == known.name.replace("-", "_") + ".ipynb"
     assert list(known.profiles) == ["quick", "standard", "paper"] == list(known.duration)
@@ -334,7 +338,7 @@ def test_each_study_fits_its_notebook(known: Study) -> None:
         assert parameters.keys() == values.keys(), "each profile names every parameter"
 
 
-@pytest.mark.parametrize("known", STUDIES, ids=lambda known: known.name)
+@pytest.mark.parametrize("known", BUILT_IN, ids=lambda known: known.name)
 def test_each_profile_names_what_there_is(known: Study) -> None:
     """Setups, lead fields and modes, with a size for each of them."""
     for profile in known.profiles:
@@ -352,7 +356,7 @@ def test_the_choices_of_studies_are_what_there_is() -> None:
     assert set(CHOICES["agents"]) == set(AGENTS)
     for mode in CHOICES["mode"]:
         electrophysiology.problem("bem", mode)
-    for border in CHOICES["borders"]:
+    for border in find_study("rosenbrock-grid").choices["borders"]:
         rosenbrock.problem(border=border)
 
 
@@ -406,14 +410,14 @@ def test_methods_that_share_numbered_starts_are_compared_on_those() -> None:
     ]
     rows.append({"setup": "grid", "method": "simplex", "start": 0, "solved": True, "n_runs": 7})
     frame = pd.DataFrame(rows).assign(n_states=1, n_samples=1, n_restarts=0, patient="F1")
-    found = studies.standing(frame)
+    found = standing(frame)
     assert list(found["method"]) == ["vito", "simplex"]
     assert list(found["n"]) == [1, 1]
     assert list(found["success"]) == [0.0, 100.0]
 
 
 def test_vito_at_its_largest_training_size_stands_beside_the_references() -> None:
-    found = studies.standing(table())
+    found = standing(table())
     assert list(found["method"]) == ["vito", "nelder-mead", "vito"]
     assert list(found["n"]) == [2, 2, 1]
     assert list(found["success"]) == [100.0, 50.0, 0.0]
@@ -435,8 +439,8 @@ def test_the_demonstration_prints_a_table_and_where_the_results_are(
         tables = {"personalizations": pd.read_parquet(path / TABLE), "patients": patients}
         return type("Stored", (), tables)
 
-    monkeypatch.setattr(studies, "run", quickly)
-    monkeypatch.setattr(studies.Run, "load", load)
+    monkeypatch.setattr(demonstration, "run", quickly)
+    monkeypatch.setattr(demonstration.Run, "load", load)
     infos = demo(tmp_path)
     assert [info.study for info in infos] == list(DEMO)
     said = capsys.readouterr().out
@@ -457,7 +461,7 @@ def test_the_demonstration_ends_with_a_study_that_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed = RunInfo(tmp_path, DEMO[0], "failed", "no")
-    monkeypatch.setattr(studies, "run", lambda *_, **__: failed)
+    monkeypatch.setattr(demonstration, "run", lambda *_, **__: failed)
     assert demo(tmp_path) == [failed]
 
 
@@ -473,7 +477,7 @@ def test_too_small_counts_are_refused_before_anything_runs(
     overrides: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(ValueError, match=says):
-        studies.checked_parameters(studies.find_study("wbc-convergence"), "quick", overrides)
+        checked_parameters(find_study("wbc-convergence"), "quick", overrides)
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from vitolab.studies.sizes import CHOICES
+from vitolab.studies.base import method_names
 
 #: Reference methods.
-METHODS = CHOICES["methods"]
+METHODS = method_names("methods")
 _COLUMNS = ("setup", "method", "n_states", "n_samples", "solved", "n_runs", "patient")
 
 

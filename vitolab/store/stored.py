@@ -34,6 +34,7 @@ from vitolab.store.folder import FAILURE_KEYS, RunFolder, RunInfo, inspect_run, 
 from vitolab.store.records import (
     SCHEMA,
     Manifest,
+    ProblemRecord,
     Problems,
     Progress,
     Start,
@@ -109,6 +110,26 @@ class Run:
             files={},
         )
         return cls(path, manifest)
+
+    @property
+    def study(self) -> str:
+        """Name of its study."""
+        return self.manifest.study
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Parameters of its study."""
+        return self.manifest.parameters
+
+    @property
+    def problems(self) -> Mapping[str, ProblemRecord]:
+        """Problems by setup, as they were stored."""
+        return self.manifest.problems
+
+    @property
+    def finished(self) -> bool:
+        """Whether its tables are assembled: a run without them is not opened."""
+        return True
 
     @cached_property
     def patients(self) -> pd.DataFrame:

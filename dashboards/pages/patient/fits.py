@@ -8,19 +8,17 @@ from typing import Any
 
 import pandas as pd
 
+from vitolab import studies
+from vitolab.store.problems import as_stored
+from vitolab.store.tables import largest
 from vitolab.uncertainty.summary import range_of
 
-from ...kit.problems import as_stored
 from ...kit.source import Source
-from ...kit.stored import Stored, largest
+from ...kit.stored import Stored
 from .film import OWN, Film, Key, film, traces, worst_misfit
 
-#: Studies whose runs keep forward runs of their personalisations.
-STUDIES = (
-    *("wbc-convergence", "wbc-scouting", "wbc-fit", "rosenbrock-grid", "tour"),
-    *("ep-convergence", "ep-scouting", "ep-personalization"),
-    *("continuous-convergence", "hindsight", "wbc-12p", "problem", "personalize"),
-)
+#: Studies whose runs keep forward runs of their personalisations, and `vitolab personalize`.
+STUDIES = (*(study.name for study in studies.STUDIES if study.traces), "personalize")
 WORDS = {"n_samples": "samples", "n_states": "states", "repeat": "repeat", "start": "start"}
 
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import pandas as pd
 
 from vitolab.store.folder import RunInfo
+from vitolab.studies import sections_of
+from vitolab.studies.base import Part
 
 from ...kit import export
 
 from ...kit import safe
 from ...kit.choice import label_of
 from ...kit.gallery import Picture
-from ...kit.part import Part
 from ...kit.source import Entry, Source
 
 COMPARE = "compare"
@@ -58,7 +59,6 @@ class Report:
     """Sections of some runs; the first tells the study."""
 
     def __init__(self, source: Source, ids: Sequence[str]) -> None:
-        from .sections import sections_of
         from ...kit.stored import Stored
 
         self.ids, self.runs = ids, [Stored(source, run) for run in ids]

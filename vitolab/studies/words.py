@@ -11,11 +11,10 @@ from vitolab import plots
 from vitolab.plots.style import method_label
 from vitolab.plots.summary import order_of, setups_of, summarize
 from vitolab.store.records import ProblemRecord
-from vitolab.studies.sizes import CHOICES
+from vitolab.store.tables import largest
+from vitolab.studies.base import method_names
 
-from ...kit.stored import largest
-
-_REFERENCES = {*CHOICES["methods"], *map(method_label, CHOICES["methods"])}
+_REFERENCES = {*method_names("methods"), *map(method_label, method_names("methods"))}
 
 _NAMES = {
     "n_states": "states",
