@@ -28,6 +28,7 @@ from vitolab.studies import (
     find_study,
     notebooks,
     run,
+    running,
 )
 from vitolab.studies import demo as demonstration
 from vitolab.studies.base import CHOICES
@@ -113,7 +114,7 @@ def test_a_study_is_run_once_by_the_running_interpreter(
     assert "  parts: 1 of 1" in capfd.readouterr().err.splitlines()
 
     # the same again is said to be there; by hand its tables are looked at
-    monkeypatch.setattr(studies, "execute", refuse)
+    monkeypatch.setattr(running, "execute", refuse)
     assert run(tried, results="out {x}").path == info.path
     assert f"already complete: {info.path}" in capfd.readouterr().err
     scope: dict[str, Any] = {}
@@ -148,12 +149,12 @@ def test_a_run_that_is_stopped_by_hand_is_interrupted_and_free(
         raise KeyboardInterrupt
 
     tried = study(tmp_path)
-    monkeypatch.setattr(studies, "execute", stopped)
+    monkeypatch.setattr(running, "execute", stopped)
     with pytest.raises(KeyboardInterrupt):
         run(tried, results=tmp_path / "results")
     (info,) = list_runs(tmp_path / "results")
     assert info.status == "interrupted"
-    monkeypatch.setattr(studies, "execute", lambda *_: "")
+    monkeypatch.setattr(running, "execute", lambda *_: "")
     assert run(tried, results=tmp_path / "results").path == info.path
 
 
@@ -203,7 +204,7 @@ def test_a_notebook_is_found_in_the_installed_package_or_else_in_the_clone(
 def test_the_duration_of_a_long_profile_is_said_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(studies, "execute", lambda *_: "")
+    monkeypatch.setattr(running, "execute", lambda *_: "")
     tried = study(tmp_path)
     long = replace(tried, profiles={"paper": {}}, duration={"paper": "several days"})
     run(long, "paper", results=tmp_path / "results")
