@@ -157,6 +157,9 @@ class Study:
     traces, policy : bool
         Whether runs store forward runs of their personalisations (for the page Patient), and a
         policy (for the page Policy).
+    perturbed : bool
+        Whether fits of one patient differ in the measurements: these are no solutions of one
+        problem.
     tiny : mapping of str to JSON value
         Changes of the quick profile that make a run of seconds, for tests.
     """
@@ -174,6 +177,7 @@ class Study:
     read: Callable[[Path], object] | None = None
     traces: bool = False
     policy: bool = False
+    perturbed: bool = False
     tiny: Mapping[str, Any] = field(default_factory=dict)
 
     def open(self, namespace: Mapping[str, Any]) -> OpenRun:

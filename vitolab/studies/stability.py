@@ -72,5 +72,6 @@ STUDY = Study(
     choices=choices("setups", "methods"),
     least={"n_patients": 2, "n_perturbations": 2},
     most={"n_patients": N_CIRCULATION},
+    perturbed=True,
     tiny={"setups": ["2p"], "n_patients": 3, "n_perturbations": 2, "n_samples": 10},
 )

@@ -18,7 +18,6 @@ from vitolab.studies.base import Part
 from ...kit import safe
 
 
-
 def places(run_ids: Sequence[str]) -> dict[str, int]:
     """Fixed place among the colours and markers of each run.
 
