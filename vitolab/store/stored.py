@@ -1,6 +1,7 @@
 """Stored runs: open one to fill it, assemble its tables, load and list what is there.
 
-A notebook is written the same way whether it is run by `vitolab.studies.run` or opened by hand::
+A notebook is written the same way whether it is run by `vitolab.studies.run` or opened by hand
+(the notebook of a study says ``STUDY.open(globals())`` for the first line)::
 
     run = open_run("wbc-fit", {"setups": setups}, results=results, seed=seed, folder=run_folder)
     leave_one_out(run, ...)                 # run.has_part, run.write_part, run.progress

@@ -31,6 +31,29 @@ def _solutions(stored: StoredRun, repeat: int) -> Part:
     return Part(sentence, plots.solution_ranges(rows, problems), (("Range of solutions", table),))
 
 
+def _posterior(stored: StoredRun, repeat: int) -> Part:
+    from vitolab import plots
+
+    rows, problems = stored.personalizations, shared.problems(stored)
+    setup = next(iter(problems))
+    first = stored.patients[stored.patients["setup"] == setup].iloc[0]
+    known = first.filter(like="truth:").dropna()
+    figure = plots.posterior_marginals(
+        stored.traces,
+        problems[setup],
+        setup=setup,
+        patient=first["patient"],
+        personalizations=rows,
+        truth={str(name).removeprefix("truth:"): float(x) for name, x in known.items()},
+    )
+    sentence = (
+        f"Posterior of {first['patient']} in {setup}, parameter by parameter: the central 50 and "
+        "90 % are shaded, marks below are the solutions of all methods. The true parameters are "
+        "those of the model that made the patient."
+    )
+    return Part(sentence, figure)
+
+
 def _coverage(stored: StoredRun, repeat: int) -> Part:
     from vitolab import plots
     from vitolab.uncertainty import summary
@@ -99,6 +122,7 @@ STUDY = Study(
     duration={"quick": "two minutes", "standard": "some hours", "paper": "days"},
     sections=(
         Section("solutions", "All solutions", _solutions),
+        Section("posterior", "One posterior", _posterior),
         Section("coverage", "Coverage", _coverage),
     ),
     choices=choices("setups", "methods"),
