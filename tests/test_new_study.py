@@ -90,31 +90,28 @@ def coin_toss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Study
     del sys.modules["coin_toss"]
 
 
-def call(*arguments: object) -> int:
-    """Exit status of the command line in this process."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(sys, "argv", ["vitolab", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-    return int(ended.value.code or 0)
+def call(*arguments: object) -> object:
+    """What a command answers: None if it is done."""
+    return cli.app([str(argument) for argument in arguments], standalone_mode=False)
 
 
 def test_a_study_in_the_list_is_listed_run_and_shown(
     coin_toss: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = tmp_path / "results"
-    assert call("run", "coin-toss", "-p", "n=1", "--results", results) == 2
-    assert "coin-toss: n holds 1, expected at least 2" in capsys.readouterr().err
-    assert call("run", "coin-toss", "-p", "coin=euro", "--results", results) == 2
-    assert "coin holds 'euro', expected one of penny, dime" in capsys.readouterr().err
-    assert call("run", "coin-toss", "-p", "n=100", "--results", results) == 2
-    assert "n holds 100, expected at most 99" in capsys.readouterr().err
+    for given, why in (
+        ("n=1", "coin-toss: n holds 1, expected at least 2"),
+        ("coin=euro", "coin-toss: coin holds 'euro', expected one of penny, dime"),
+        ("n=100", "coin-toss: n holds 100, expected at most 99"),
+    ):
+        with pytest.raises(ValueError, match=f"^{why}"):
+            call("run", "coin-toss", "-p", given, "--results", results)
     assert not results.exists()
-    assert call("run", "coin-toss", "--jobs", 1, "--results", results) == 0
+    assert call("run", "coin-toss", "--jobs", 1, "--results", results) is None
     (info,) = list_runs(results)
     assert (info.study, info.status, info.reason) == ("coin-toss", "complete", "")
     capsys.readouterr()
-    assert call("list", "--results", results) == 0
+    assert call("list", "--results", results) is None
     said = capsys.readouterr().out
     assert "coin-toss: Throw a coin" in said
     assert f"last run: complete, {info.path}" in said
