@@ -15,7 +15,7 @@ from vitolab.models import circulation
 from vitolab.models.circulation import model, setups, truth
 from vitolab.models.circulation.setups import pack
 from vitolab.problem import Patient
-from vitolab.studies import sizes
+from vitolab.studies.base import N_STATES
 
 PATIENT = Patient("P1", {}, {"heart_rate": 75})
 
@@ -228,4 +228,4 @@ def test_the_command_line_offers_every_setup_and_the_studies_keep_their_sizes():
     for setup, n in circulation.SETUPS.items():
         assert CIRCULATION.problem(setup).name == f"circulation-{setup}"
         assert CIRCULATION.n_states[setup] >= 2 * n + 1  # success and its neighbours
-    assert sizes.N_STATES == {"2p": 70, "3p": 150, "5p": 400, "6p": 600}
+    assert N_STATES == {"2p": 70, "3p": 150, "5p": 400, "6p": 600}

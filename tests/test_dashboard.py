@@ -24,7 +24,7 @@ from vitolab import dashboard
 from vitolab.dashboard import load_dashboards
 from vitolab.store import code_version
 from vitolab.store.folder import RunFolder
-from vitolab.studies.sizes import find_study
+from vitolab.studies import find_study
 
 safe = load_dashboards("kit.safe")
 selection = load_dashboards("kit.selection")

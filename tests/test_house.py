@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 import vitolab
-from vitolab.studies.sizes import STUDIES
+from vitolab.studies import STUDIES
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))

@@ -25,7 +25,7 @@ from vitolab.plots.decisions import action_choice, visits_map
 from vitolab.plots.learning import axis_label
 from vitolab.plots.style import SERIES_COLORS, lighter
 from vitolab.states import StateSpace
-from vitolab.studies import sizes
+from vitolab.studies.base import N_STATES
 
 METHODS = ("vito", "vito-deterministic", *REFERENCES)
 NULLABLE = ("n_states", "n_samples", "repeat", "start")
@@ -287,7 +287,7 @@ def test_scouting_prefers_success_then_fewer_runs():
 
 
 def test_numbers_of_states_are_those_that_the_studies_use():
-    assert paper.N_STATES == sizes.N_STATES
+    assert paper.N_STATES == N_STATES
 
 
 # --- what a figure shows -----------------------------------------------------------------

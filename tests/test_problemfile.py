@@ -21,9 +21,9 @@ from vitolab.problemfile import ProblemError, read_problem
 from vitolab.problemfile.starter import begin
 from vitolab.store import list_runs, open_run
 from vitolab.store.tables import patient_table
+from vitolab.studies import OWN, sections_of
 from vitolab.studies import running as studies
 from vitolab.studies.notebooks import find_notebook
-from vitolab.studies.sizes import OWN
 from vitolab.validation import leave_one_out
 
 
@@ -333,7 +333,7 @@ def test_the_documentation_leads_from_nothing_to_a_table_and_the_dashboard(tmp_p
     source = load_dashboards("kit.source").Source(tmp_path / "results")
     source.refresh()
     shown = load_dashboards("kit.stored").Stored(source, info.path.name)
-    for section in load_dashboards("pages.results.sections").sections_of("problem"):
+    for section in sections_of("problem"):
         part = section.build(shown, 0)
         assert part.sentence
         assert "synthetic" not in part.sentence
@@ -504,7 +504,7 @@ def test_the_dashboard_tells_which_runs_failed(own, tmp_path):
     source = load_dashboards("kit.source").Source(tmp_path)
     source.refresh()
     shown = load_dashboards("kit.stored").Stored(source, stored.path.name)
-    sections = {s.name: s for s in load_dashboards("pages.results.sections").sections_of("problem")}
+    sections = {s.name: s for s in sections_of("problem")}
     part = sections["failures"].build(shown, 0)
     n_failed = stored.personalizations["n_failed"].sum()
     n_runs = stored.personalizations["n_runs"].sum()

@@ -24,18 +24,19 @@ from vitolab.store import Run, display, list_runs
 from vitolab.store.folder import RunInfo
 from vitolab.store.records import Progress
 from vitolab.studies import (
-    DEMO,
+    OWN,
     STUDIES,
     Study,
     checked_parameters,
-    demo,
     find_study,
     notebooks,
     run,
+    running,
 )
-from vitolab.studies import running as studies
+from vitolab.studies import demo as demonstration
+from vitolab.studies.base import CHOICES
+from vitolab.studies.demo import DEMO, demo, standing
 from vitolab.studies.notebooks import checked_value, declared_parameters, execute
-from vitolab.studies.sizes import CHOICES
 
 GIVEN = """seed: int = 0
 n_jobs: int = 2
@@ -115,7 +116,7 @@ def test_a_study_is_run_once_by_the_running_interpreter(
     assert "  parts: 1 of 1" in capfd.readouterr().err.splitlines()
 
     # the same again is said to be there; by hand its tables are looked at
-    monkeypatch.setattr(studies, "execute", refuse)
+    monkeypatch.setattr(running, "execute", refuse)
     assert run(tried, results="out {x}").path == info.path
     assert f"already complete: {info.path}" in capfd.readouterr().err
     scope: dict[str, Any] = {}
@@ -150,12 +151,12 @@ def test_a_run_that_is_stopped_by_hand_is_interrupted_and_free(
         raise KeyboardInterrupt
 
     tried = study(tmp_path)
-    monkeypatch.setattr(studies, "execute", stopped)
+    monkeypatch.setattr(running, "execute", stopped)
     with pytest.raises(KeyboardInterrupt):
         run(tried, results=tmp_path / "results")
     (info,) = list_runs(tmp_path / "results")
     assert info.status == "interrupted"
-    monkeypatch.setattr(studies, "execute", lambda *_: "")
+    monkeypatch.setattr(running, "execute", lambda *_: "")
     assert run(tried, results=tmp_path / "results").path == info.path
 
 
@@ -205,7 +206,7 @@ def test_a_notebook_is_found_in_the_installed_package_or_else_in_the_clone(
 def test_the_duration_of_a_long_profile_is_said_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(studies, "execute", lambda *_: "")
+    monkeypatch.setattr(running, "execute", lambda *_: "")
     tried = study(tmp_path)
     long = replace(tried, profiles={"paper": {}}, duration={"paper": "several days"})
     run(long, "paper", results=tmp_path / "results")
@@ -327,7 +328,11 @@ def test_notebooks_that_cannot_be_run_are_refused(tmp_path: Path) -> None:
         find_study("no")
 
 
-@pytest.mark.parametrize("known", STUDIES, ids=lambda known: known.name)
+#: Those that need no files.
+BUILT_IN = [study for study in STUDIES if study is not OWN]
+
+
+@pytest.mark.parametrize("known", BUILT_IN, ids=lambda known: known.name)
 def test_each_study_fits_its_notebook(known: Study) -> None:
     assert known.notebook == known.name.replace("-", "_") + ".ipynb"
     assert list(known.profiles) == ["quick", "standard", "paper"] == list(known.duration)
@@ -336,7 +341,7 @@ def test_each_study_fits_its_notebook(known: Study) -> None:
         assert parameters.keys() == values.keys(), "each profile names every parameter"
 
 
-@pytest.mark.parametrize("known", STUDIES, ids=lambda known: known.name)
+@pytest.mark.parametrize("known", BUILT_IN, ids=lambda known: known.name)
 def test_each_profile_names_what_there_is(known: Study) -> None:
     """Setups, lead fields and modes, with a size for each of them."""
     for profile in known.profiles:
@@ -354,7 +359,7 @@ def test_the_choices_of_studies_are_what_there_is() -> None:
     assert set(CHOICES["agents"]) == set(AGENTS)
     for mode in CHOICES["mode"]:
         electrophysiology.problem("bem", mode)
-    for border in CHOICES["borders"]:
+    for border in find_study("rosenbrock-grid").choices["borders"]:
         rosenbrock.problem(border=border)
 
 
@@ -404,7 +409,7 @@ open_run("try", {"data": data}, results=results, seed=seed, folder=run_folder)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(studies, "execute", stopped)
+        patch.setattr(running, "execute", stopped)
         with pytest.raises(KeyboardInterrupt):
             begun(results=tmp_path / "r")
     (tmp_path / "r").rename(tmp_path / "s")
@@ -425,13 +430,13 @@ def test_a_run_that_an_upgrade_leaves_behind_is_named(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(studies, "execute", stopped)
-        patch.setattr(studies, "code_version", lambda study: "older")
+        patch.setattr(running, "execute", stopped)
+        patch.setattr(running, "code_version", lambda study: "older")
         with pytest.raises(KeyboardInterrupt):
             run(notebook, results=tmp_path / "results")
     (before,) = list_runs(tmp_path / "results")
     capsys.readouterr()
-    monkeypatch.setattr(studies, "execute", lambda *arguments: "")
+    monkeypatch.setattr(running, "execute", lambda *arguments: "")
     assert run(notebook, results=tmp_path / "results").status == "complete"
     said = capsys.readouterr().err
     assert (
@@ -483,14 +488,14 @@ def test_methods_that_share_numbered_starts_are_compared_on_those() -> None:
     ]
     rows.append({"setup": "grid", "method": "simplex", "start": 0, "solved": True, "n_runs": 7})
     frame = pd.DataFrame(rows).assign(n_states=1, n_samples=1, n_restarts=0, patient="F1")
-    found = studies.standing(frame)
+    found = standing(frame)
     assert list(found["method"]) == ["vito", "simplex"]
     assert list(found["n"]) == [1, 1]
     assert list(found["success"]) == [0.0, 100.0]
 
 
 def test_vito_at_its_largest_training_size_stands_beside_the_references() -> None:
-    found = studies.standing(table())
+    found = standing(table())
     assert list(found["method"]) == ["vito", "nelder-mead", "vito"]
     assert list(found["n"]) == [2, 2, 1]
     assert list(found["success"]) == [100.0, 50.0, 0.0]
@@ -512,8 +517,8 @@ def test_the_demonstration_prints_a_table_and_where_the_results_are(
         tables = {"personalizations": pd.read_parquet(path / TABLE), "patients": patients}
         return type("Stored", (), tables)
 
-    monkeypatch.setattr(studies, "run", quickly)
-    monkeypatch.setattr(studies.Run, "load", load)
+    monkeypatch.setattr(demonstration, "run", quickly)
+    monkeypatch.setattr(demonstration.Run, "load", load)
     infos = demo(tmp_path)
     assert [info.study for info in infos] == list(DEMO)
     said = capsys.readouterr().out
@@ -534,7 +539,7 @@ def test_the_demonstration_ends_with_a_study_that_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed = RunInfo(tmp_path, DEMO[0], "failed", "no")
-    monkeypatch.setattr(studies, "run", lambda *_, **__: failed)
+    monkeypatch.setattr(demonstration, "run", lambda *_, **__: failed)
     assert demo(tmp_path) == [failed]
 
 
@@ -550,7 +555,7 @@ def test_too_small_counts_are_refused_before_anything_runs(
     overrides: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(ValueError, match=says):
-        studies.checked_parameters(studies.find_study("wbc-convergence"), "quick", overrides)
+        checked_parameters(find_study("wbc-convergence"), "quick", overrides)
 
 
 @pytest.mark.parametrize(

@@ -65,10 +65,10 @@ def common(
 def list_studies(results: Results = Path("results")) -> None:
     """List the studies, their parameters and last runs."""
     from vitolab.store.stored import list_runs
-    from vitolab.studies.running import OWN, STUDIES
+    from vitolab.studies import STUDIES
 
     runs = list_runs(results)
-    for study in (*STUDIES, OWN):
+    for study in STUDIES:
         typer.echo(f"{study.name}: {study.title}")
         quick = study.profiles["quick"]
         values = ", ".join(f"{name}={json.dumps(value)}" for name, value in quick.items())
@@ -129,7 +129,7 @@ def run(
     ] = None,
 ) -> None:
     """Run a study, or go on with one that was interrupted."""
-    from vitolab.studies import running as studies
+    from vitolab.studies import find_study, running
 
     overrides = dict(_assignment(text) for text in parameter or [])
     for name, file in (("problem", problem), ("patients", patients)):
@@ -137,8 +137,8 @@ def run(
             overrides[name] = str(file)
     if allow_missing:
         overrides["allow_missing"] = True
-    info = studies.run(
-        studies.find_study(study),
+    info = running.run(
+        find_study(study),
         profile,
         overrides=overrides,
         seed=seed,
@@ -196,9 +196,9 @@ def new(
 @app.command()
 def demo(results: Results = Path("results")) -> None:
     """Run one quick study per model and print Vito beside the references."""
-    from vitolab.studies import running as studies
+    from vitolab.studies import demo as demonstration
 
-    last = studies.demo(results)[-1]
+    last = demonstration.demo(results)[-1]
     if last.status != "complete":
         _report(last.status, last.reason, last.path)
 
@@ -383,8 +383,8 @@ def doctor() -> None:
     from vitolab.models.electrophysiology.cache import cache_folder
     from vitolab.parallel.workers import processors
     from vitolab.store.folder import LIBRARIES
+    from vitolab.studies import STUDIES
     from vitolab.studies.notebooks import find_notebook
-    from vitolab.studies.running import STUDIES
 
     typer.echo(f"python {platform.python_version()} ({sys.executable})")
     for name in (*LIBRARIES, "holoviews", "panel", "papermill", "ipykernel"):

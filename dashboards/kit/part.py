@@ -1,42 +1,10 @@
-"""What a section of a page shows: a sentence, a figure, its numbers."""
+"""A sentence and its tables, as a page shows them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
-
-import pandas as pd
 import panel as pn
 
 from . import safe
-
-#: A caption and its table.
-Table = tuple[str, pd.DataFrame]
-
-
-@dataclass(frozen=True)
-class Part:
-    """What a section shows.
-
-    Attributes
-    ----------
-    sentence : str
-        The outcome in words.
-    figure : HoloViews object or None
-        For files.
-    tables : tuple of (str, DataFrame)
-        The numbers of the figure, with their captions.
-    web : HoloViews object or None
-        For the browser, where it differs.
-    hover : tuple of DataFrame
-        See `figures.draw`.
-    """
-
-    sentence: str
-    figure: Any = None
-    tables: tuple[Table, ...] = ()
-    web: Any = None
-    hover: tuple[pd.DataFrame, ...] = field(default=())
 
 
 def spoken(sentence: str) -> str:

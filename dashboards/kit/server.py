@@ -42,8 +42,13 @@ def serve(
     results = results.absolute()
     shared(results).refresh()
     # what takes seconds to import is there before anybody looks
-    ours = [*(f"..pages.{page}.page" for page in PAGES), "..pages.results.sections"]
-    for module in (*ours, "vitolab.plots"):
+    ours = [f"..pages.{page}.page" for page in PAGES]
+    for module in (
+        *ours,
+        "..pages.results.compare",
+        "vitolab.studies.words",
+        "vitolab.uncertainty",
+    ):
         importlib.import_module(module, __package__)
     options: dict[str, Any] = {}
     if basic_auth is not None:

@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 import pandas as pd
 from numpy.typing import NDArray
 
+from vitolab import studies
 from vitolab.store import OpenRun, Run, list_runs
 from vitolab.store.folder import ARRAYS, TABLES, RunFolder, RunInfo, finished_parts
-from vitolab.studies.sizes import STUDIES
 
 from .facts import Facts, read_facts
 from .selection import MOST
@@ -334,7 +334,7 @@ def fingerprint(path: Path) -> Print:
 
 def _profile(info: RunInfo) -> str:
     """Size of a study by its parameters."""
-    for study in STUDIES:
+    for study in studies.STUDIES:
         if study.name == info.study:
             for name, values in study.profiles.items():
                 if values and all(info.parameters.get(k, None) == v for k, v in values.items()):

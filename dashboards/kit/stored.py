@@ -15,17 +15,6 @@ from vitolab.store.records import ProblemRecord
 
 from .source import Source
 
-#: Sizes of a training, and their names on an axis.
-SIZES = {"n_samples": "training samples per patient", "n_states": "representative states n_S"}
-
-
-def largest(rows: pd.DataFrame) -> pd.DataFrame:
-    """Of methods that learn, the rows of the largest size."""
-    for size in SIZES:
-        most = rows.groupby(["setup", "method"])[size].transform("max")
-        rows = rows[most.isna() | (rows[size] == most)]
-    return rows
-
 
 class Stored:
     """One run; its tables are read when they are first used, in a worker.
@@ -91,6 +80,21 @@ class Stored:
         return self.run.arrays
 
     @property
+    def failures(self) -> pd.DataFrame:
+        """Failed forward runs by patient and cause."""
+        return self.run.failures
+
+    @property
     def problems(self) -> Mapping[str, ProblemRecord]:
         """Problems by setup."""
-        return self.run.manifest.problems
+        return self.run.problems
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Parameters of the study."""
+        return self.entry.info.parameters
+
+    @property
+    def finished(self) -> bool:
+        """Whether all tables are there."""
+        return self.entry.info.status == "complete"

@@ -132,8 +132,15 @@ def exit_despite_threads(code: int, grace: float = 3.0) -> NoReturn:
     # those of executors end by themselves, and clean up
     theirs = [t for t in enumerate_threads() if not t.daemon and t is not main_thread()]
     if any(type(t).__module__.partition(".")[0] not in ("loky", "joblib") for t in theirs):
-        Thread(target=_end_after, args=(grace, code), daemon=True).start()
+        Thread(target=_end_at_exit, args=(grace, code), daemon=True).start()
     sys.exit(code)
+
+
+def _end_at_exit(grace: float, code: int) -> None:
+    """End once the interpreter shuts down: its main thread is the first to count as finished."""
+    while main_thread().is_alive():
+        time.sleep(0.05)
+    _end_after(grace, code)
 
 
 # --- programs that end with this process ---------------------------------------------------

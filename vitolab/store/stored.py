@@ -1,6 +1,7 @@
 """Stored runs: open one to fill it, assemble its tables, load and list what is there.
 
-A notebook is written the same way whether it is run by `vitolab.studies.run` or opened by hand::
+A notebook is written the same way whether it is run by `vitolab.studies.run` or opened by hand
+(the notebook of a study says ``STUDY.open(globals())`` for the first line)::
 
     run = open_run("wbc-fit", {"setups": setups}, results=results, seed=seed, folder=run_folder)
     leave_one_out(run, ...)                 # run.has_part, run.write_part, run.progress
@@ -45,6 +46,7 @@ from vitolab.store.folder import (
 from vitolab.store.records import (
     SCHEMA,
     Manifest,
+    ProblemRecord,
     Problems,
     Progress,
     Start,
@@ -120,6 +122,26 @@ class Run:
             files={},
         )
         return cls(path, manifest)
+
+    @property
+    def study(self) -> str:
+        """Name of its study."""
+        return self.manifest.study
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Parameters of its study."""
+        return self.manifest.parameters
+
+    @property
+    def problems(self) -> Mapping[str, ProblemRecord]:
+        """Problems by setup, as they were stored."""
+        return self.manifest.problems
+
+    @property
+    def finished(self) -> bool:
+        """Whether its tables are assembled: a run without them is not opened."""
+        return True
 
     @cached_property
     def patients(self) -> pd.DataFrame:

@@ -16,6 +16,16 @@ from vitolab.trajectories import REASONS, Event, Fit
 
 #: Columns that tell one personalisation from another.
 KEYS = ("setup", "patient", "method", "n_states", "n_samples", "repeat", "start")
+#: Sizes of a training, and their names on an axis.
+SIZES = {"n_samples": "training samples per patient", "n_states": "representative states n_S"}
+
+
+def largest(rows: pd.DataFrame) -> pd.DataFrame:
+    """Of methods that learn, the rows of the largest size."""
+    for size in SIZES:
+        most = rows.groupby(["setup", "method"])[size].transform("max")
+        rows = rows[most.isna() | (rows[size] == most)]
+    return rows
 
 
 def fit_row(problem: Problem, fit: Fit, observed: Problem | None = None) -> dict[str, Any]:

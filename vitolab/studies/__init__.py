@@ -1,16 +1,81 @@
-"""The studies: their sizes, and how one is run through its notebook."""
+"""The studies, each in a file of its own, and `run`, which runs one.
 
-from vitolab.studies.running import GIVEN, checked_parameters, demo, run
-from vitolab.studies.sizes import DEMO, OWN, STUDIES, Study, find_study
+A new study is a file here with its ``STUDY``, its notebook, and a place in `STUDIES`.
+"""
+
+from vitolab.studies import (
+    continuous_convergence,
+    ep_convergence,
+    ep_initialization,
+    ep_personalization,
+    ep_scouting,
+    hindsight,
+    prediction,
+    problem,
+    rosenbrock_grid,
+    shared,
+    stability,
+    tour,
+    uncertainty,
+    wbc_12p,
+    wbc_convergence,
+    wbc_fit,
+    wbc_scouting,
+)
+from vitolab.studies.base import GIVEN, Section, Study
+from vitolab.studies.checking import checked_parameters
+from vitolab.studies.running import run
 
 __all__ = [
-    "DEMO",
     "GIVEN",
     "OWN",
     "STUDIES",
+    "Section",
     "Study",
     "checked_parameters",
-    "demo",
     "find_study",
     "run",
+    "sections_of",
 ]
+
+#: All studies, in the order of every list.
+STUDIES: tuple[Study, ...] = (
+    tour.STUDY,
+    rosenbrock_grid.STUDY,
+    wbc_scouting.STUDY,
+    wbc_convergence.STUDY,
+    wbc_fit.STUDY,
+    ep_scouting.STUDY,
+    ep_personalization.STUDY,
+    ep_initialization.STUDY,
+    ep_convergence.STUDY,
+    continuous_convergence.STUDY,
+    hindsight.STUDY,
+    wbc_12p.STUDY,
+    uncertainty.STUDY,
+    stability.STUDY,
+    prediction.STUDY,
+    problem.STUDY,
+)
+#: The study of a model and patients of the user's own.
+OWN = problem.STUDY
+
+
+def find_study(name: str) -> Study:
+    """Study of a name.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    known = {study.name: study for study in STUDIES}
+    if name not in known:
+        raise ValueError(f"there is no study {name!r}, expected one of {', '.join(known)}")
+    return known[name]
+
+
+def sections_of(name: str) -> tuple[Section, ...]:
+    """Sections of a study; for a name that is no study, those that any run can show."""
+    known = {study.name: study.sections for study in STUDIES}
+    return known.get(name, (shared.METHODS, shared.PATIENTS))

@@ -13,12 +13,12 @@ import pandas as pd
 from vitolab.methods import learns_states
 from vitolab.problem import Patient, Problem
 from vitolab.store import Run
+from vitolab.store.problems import as_stored
 from vitolab.store.tables import KEYS
 from vitolab.trajectories import StopReason
 
 from ...charts import answers
 from ...kit.decisions import has_reasons, knowledge, sentences, state_words
-from ...kit.problems import as_stored
 from ...kit.safe import text
 from ...kit.stored import Stored
 

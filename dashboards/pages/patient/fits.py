@@ -8,19 +8,19 @@ from typing import Any
 
 import pandas as pd
 
+from vitolab import studies
+from vitolab.store.problems import as_stored
+from vitolab.store.tables import largest
 from vitolab.uncertainty.summary import range_of
 
-from ...kit.problems import as_stored
 from ...kit.source import Source
-from ...kit.stored import Stored, largest
+from ...kit.stored import Stored
 from .film import OWN, Film, Key, film, traces, worst_misfit
 
-#: Studies whose runs keep forward runs of their personalisations.
-STUDIES = (
-    *("wbc-convergence", "wbc-scouting", "wbc-fit", "rosenbrock-grid", "tour"),
-    *("ep-convergence", "ep-scouting", "ep-personalization"),
-    *("continuous-convergence", "hindsight", "wbc-12p", "problem", "personalize"),
-)
+#: Studies whose runs keep forward runs of their personalisations, and `vitolab personalize`.
+STUDIES = (*(study.name for study in studies.STUDIES if study.traces), "personalize")
+#: Those whose fits of one patient differ in the measurements.
+PERTURBED = {study.name for study in studies.STUDIES if study.perturbed}
 WORDS = {"n_samples": "samples", "n_states": "states", "repeat": "repeat", "start": "start"}
 
 
@@ -88,7 +88,7 @@ def solutions(stored: Stored, setup: str, patient: str, method: str) -> pd.DataF
     -------
     DataFrame
         Empty where fewer than two fits, of the largest training size, were solved, and where
-        fits differ in the measurements (of the study ``stability``).
+        fits differ in the measurements.
     """
     table, problem = stored.personalizations, as_stored(stored.problems[setup])
     own = table[
@@ -96,7 +96,7 @@ def solutions(stored: Stored, setup: str, patient: str, method: str) -> pd.DataF
     ]
     own = largest(own)
     own = own[own["solved"].astype(bool)]
-    if len(own) < 2 or stored.study == "stability":
+    if len(own) < 2 or stored.study in PERTURBED:
         return pd.DataFrame()
     share = range_of(own, problem).iloc[0]
     return pd.DataFrame(

@@ -11,20 +11,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from vitolab import studies
 from vitolab.mdp import MDP, Policy
 from vitolab.problem import Patient, Problem
 from vitolab.states import StateSpace
+from vitolab.store.problems import as_stored
 from vitolab.store.records import ProblemRecord
 
-from ...kit.problems import action_names, as_stored
+from ...kit.problems import action_names
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-#: Studies whose runs hold a policy.
-STUDIES = (
-    *("wbc-convergence", "rosenbrock-grid", "ep-personalization"),
-    *("problem", "personalize", "tour"),
-)
+#: Studies whose runs hold a policy, and `vitolab personalize`.
+STUDIES = (*(study.name for study in studies.STUDIES if study.policy), "personalize")
 #: Points along each axis of parameter space at which the policy is asked.
 TICKS = 21
 

@@ -9,25 +9,13 @@ from typing import Any
 import holoviews as hv
 import pandas as pd
 
-from vitolab.methods import label as method_label
-from vitolab.plots.style import (
-    MARKERS,
-    METHOD_COLORS,
-    SERIES_COLORS,
-    layout,
-    panel,
-    series,
-    style,
-)
-from vitolab.plots.summary import order_of, over_repeats, setups_of, summarize
+from vitolab.plots.methods import MEASURES, Groups, methods_figure, methods_table
+from vitolab.plots.style import MARKERS, SERIES_COLORS, layout, panel, series, style
+from vitolab.plots.summary import over_repeats, setups_of, summarize
+from vitolab.store.tables import SIZES, largest
+from vitolab.studies.base import Part
 
 from ...kit import safe
-from ...kit.part import Part
-from ...kit.stored import SIZES, largest
-
-#: A label and the personalisations that it stands for.
-Groups = Sequence[tuple[str, pd.DataFrame]]
-_MEASURES = (("success", "solved [%]"), ("runs_all", "mean forward runs, all"))
 
 
 def places(run_ids: Sequence[str]) -> dict[str, int]:
@@ -45,91 +33,10 @@ def places(run_ids: Sequence[str]) -> dict[str, int]:
     return taken
 
 
-def methods_table(groups: Groups, what: str = "setup") -> pd.DataFrame:
-    """Success and cost of each method of each group; the starts' lowest and highest beside."""
-    table = []
-    for label, rows in groups:
-        rows = largest(rows)
-        for method in _methods(rows):
-            own = rows[rows["method"] == method]
-            total = summarize(own, ["method"]).iloc[0]
-            starts = summarize(own, ["start"])["success"]
-            samples = own["n_samples"].dropna()
-            table.append(
-                {
-                    what: label,
-                    "method": method_label(method),
-                    "samples per patient": f"{int(samples.iloc[0]):,}" if len(samples) else "",
-                    "personalisations": len(own),
-                    "success [%]": round(total["success"], 1),
-                    "runs, all": round(total["runs_all"], 1),
-                    "runs, solved": round(total["runs_solved"], 1),
-                    "success, starts from [%]": round(starts.min(), 1),
-                    "to [%]": round(starts.max(), 1),
-                }
-            )
-    return pd.DataFrame(table)
-
-
 def _setups(groups: Groups) -> list[str]:
     """Setups of some runs, those that most of them share first."""
     names = [setup for _, rows in groups for setup in rows["setup"].unique().tolist()]
     return sorted(setups_of(names), key=lambda setup: -names.count(setup))
-
-
-def _methods(rows: pd.DataFrame) -> list[str]:
-    """Methods of some rows, in the order of all tables."""
-    known = order_of(rows["method"].tolist())
-    return [m for m in METHOD_COLORS if m in known] + [m for m in known if m not in METHOD_COLORS]
-
-
-def methods_figure(groups: Groups, where: Mapping[str, int] | None = None, title: str = "") -> Any:
-    """Success and mean forward runs of each method, a marker for each group.
-
-    Parameters
-    ----------
-    groups : sequence of (str, DataFrame)
-    where : mapping of label to int, optional
-        Places among the colours.
-    title : str
-    """
-    methods = _methods(pd.concat([rows for _, rows in groups]))[::-1]
-    table = methods_table(groups, "group")
-    panels: list[Any] = []
-    for column, label in (("success [%]", _MEASURES[0][1]), ("runs, all", _MEASURES[1][1])):
-        items: list[Any] = []
-        for position, (group, _) in enumerate(groups):
-            own = table[table["group"] == group]
-            shift = 0.5 * ((position + 0.5) / len(groups) - 0.5)
-            labels = [method_label(method) for method in methods]
-            rows = [labels.index(name) - shift for name in own["method"]]
-            place = position if where is None else where[group]
-            color = SERIES_COLORS[place % len(SERIES_COLORS)]
-            if column == "success [%]":
-                ends = (own["success, starts from [%]"], rows, own["to [%]"], rows)
-                line = hv.Segments(ends, ["x", "y", "x_to", "y_to"])
-                items.append(style(line, color=color, line_width=2.5, alpha=0.4))
-            dots = hv.Scatter((own[column], rows), "x", "y", label=group)
-            marker = MARKERS[place % len(MARKERS)]
-            tools = {"tools": ["hover"]}
-            items.append(style(dots, color=color, size=9, marker=marker, bokeh=tools))
-        panels.append(
-            panel(
-                hv.Overlay(items),
-                title=title if column == "success [%]" else "",
-                xlabel=f"{label}; line: random starts" if column == "success [%]" else label,
-                ylabel="",
-                size=(4.0, 0.9 + 0.32 * len(methods)),
-                legend="right" if panels and len(groups) > 1 else None,
-                yticks=list(enumerate(labels)),
-                ylim=(-0.6, len(methods) - 0.4),
-                xlim=(-3.0, 103.0)
-                if column == "success [%]"
-                else (0.0, 1.06 * table[column].max()),
-            )
-        )
-    size = (4.0, 0.9 + 0.32 * len(methods))
-    return layout(panels, columns=2, size=size, gap=(0.7, 0.4))
 
 
 def swept(groups: Groups) -> str:
@@ -148,7 +55,7 @@ def sweep_figure(groups: Groups, where: Mapping[str, int], size: str) -> Any:
     setups = _setups(groups)
     panels: list[Any] = []
     for setup in setups:
-        for measure, label in _MEASURES:
+        for measure, label in MEASURES:
             items: list[Any] = []
             highest = 0.0
             for group, rows in groups:

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 import pandas as pd
 
 from vitolab.store.folder import RunInfo
+from vitolab.studies import sections_of
+from vitolab.studies.base import FILES, Part
 
-from ...kit import export
-
-from ...kit import safe
+from ...kit import export, safe
 from ...kit.choice import label_of
 from ...kit.gallery import Picture
-from ...kit.part import Part
 from ...kit.source import Entry, Source
 
 COMPARE = "compare"
@@ -58,7 +57,6 @@ class Report:
     """Sections of some runs; the first tells the study."""
 
     def __init__(self, source: Source, ids: Sequence[str]) -> None:
-        from .sections import sections_of
         from ...kit.stored import Stored
 
         self.ids, self.runs = ids, [Stored(source, run) for run in ids]
@@ -160,7 +158,7 @@ def make_file(
 
 def _is_of_a_user(info: RunInfo) -> bool:
     """Whether the patients of a run came from a file of somebody's own."""
-    return info.study in ("problem", "personalize") or bool(info.parameters.get("data"))
+    return any(info.parameters.get(name) for name in FILES)
 
 
 def _facts(entry: Entry) -> dict[str, str]:

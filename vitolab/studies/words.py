@@ -12,8 +12,7 @@ from vitolab.methods import REFERENCES, is_agent
 from vitolab.methods import label as method_label
 from vitolab.plots.summary import order_of, setups_of, summarize
 from vitolab.store.records import ProblemRecord
-
-from ...kit.stored import largest
+from vitolab.store.tables import largest
 
 _REFERENCES = {*REFERENCES, *map(method_label, REFERENCES)}
 

@@ -1,0 +1,1 @@
+"""The page Results: figures of a study, its numbers beside the paper's, runs compared."""

@@ -1,0 +1,101 @@
+"""Three agents beside least squares: what experience adds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from vitolab.studies import shared
+from vitolab.studies.base import (
+    N_CIRCULATION,
+    N_HEARTS,
+    N_STATES,
+    Part,
+    Section,
+    StoredRun,
+    Study,
+    choices,
+)
+
+_AGENTS: Mapping[str, Any] = {
+    "n_states": {**N_STATES, "bem": 120, "infinite": 120},
+    "mode": "table",
+    "agents": ["vito", "vito-hindsight", "vito-continuous"],
+    "n_replays": 5,
+    "episode": 1,
+    "n_repeats": 1,
+}
+#: What a user would take instead of an agent.
+_PEERS = ["nelder-mead", "least-squares", "least-squares-multistart"]
+
+
+def _curves(stored: StoredRun, repeat: int) -> Part:
+    from vitolab import plots
+
+    part = shared.agents(stored, repeat)
+    solvable = ("Who can be solved at all", plots.solvable_table(stored.personalizations))
+    return replace(part, tables=(*part.tables, solvable))
+
+
+STUDY = Study(
+    name="continuous-convergence",
+    notebook="continuous_convergence.ipynb",
+    title="What experience adds: three agents beside least squares",
+    profiles={
+        "quick": {
+            **_AGENTS,
+            "setups": ["2p", "6p"],
+            "lead_fields": ["bem"],
+            "n_patients": 12,
+            "n_ep_patients": 6,
+            "n_samples": {"2p": [2, 100], "6p": [2, 100], "bem": [2, 30]},
+            "methods": ["least-squares-multistart"],
+            "n_starts": 3,
+        },
+        "standard": {
+            **_AGENTS,
+            "setups": ["2p", "3p", "5p", "6p"],
+            "lead_fields": ["bem"],
+            "n_patients": 48,
+            "n_ep_patients": 75,
+            "n_samples": {
+                "2p": [10, 100, 1000],
+                "3p": [10, 100, 1000],
+                "5p": [2, 10, 100, 1000],
+                "6p": [2, 10, 100, 1000],
+                "bem": [2, 10, 100],
+            },
+            "methods": _PEERS,
+            "n_starts": 5,
+        },
+        "paper": {
+            **_AGENTS,
+            "setups": ["2p", "3p", "5p", "6p"],
+            "lead_fields": ["bem", "infinite"],
+            "mode": "exact",
+            "n_patients": 48,
+            "n_ep_patients": 75,
+            "n_samples": {
+                setup: [2, 10, 100, 1000, 10000]
+                for setup in ("2p", "3p", "5p", "6p", "bem", "infinite")
+            },
+            "n_repeats": 5,
+            "methods": _PEERS,
+            "n_starts": 100,
+        },
+    },
+    duration={"quick": "a minute", "standard": "about an hour", "paper": "days"},
+    sections=(Section("curves", "Curves", _curves), shared.PATIENTS),
+    choices=choices("setups", "lead_fields", "mode", "agents", "methods"),
+    least={"n_patients": 2, "n_ep_patients": 2},
+    most={"n_patients": N_CIRCULATION, "n_ep_patients": N_HEARTS},
+    traces=True,
+    tiny={
+        "setups": ["2p"],
+        "n_patients": 3,
+        "n_ep_patients": 2,
+        "n_samples": {"2p": [10], "bem": [5]},
+        "n_starts": 1,
+    },
+)

@@ -1,0 +1,53 @@
+"""Electrophysiology: how good the first guess is (section 3.2.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from vitolab.studies import shared
+from vitolab.studies.base import N_HEARTS, Part, Section, StoredRun, Study, choices
+
+#: The paper's number of states and largest number of forward runs (sections 3.2.2, 3.2.4).
+_EP: Mapping[str, Any] = {"n_states": 120, "max_runs": 100}
+
+
+def _boxes(stored: StoredRun, repeat: int) -> Part:
+    from vitolab import plots
+    from vitolab.studies import words
+
+    problem = next(iter(stored.problems.values()))
+    table = plots.initialization_table(stored.personalizations, problem.objectives)
+    return Part(
+        words.boxes(table),
+        plots.initialization_boxes(stored.personalizations, problem.objectives),
+        (("Medians and quartiles of the absolute misfits", table),),
+    )
+
+
+STUDY = Study(
+    name="ep-initialization",
+    notebook="ep_initialization.ipynb",
+    title="Electrophysiology: error after the first guess (section 3.2.5)",
+    profiles={
+        profile: {
+            **_EP,
+            "lead_field": "bem",
+            "mode": mode,
+            "n_patients": n_patients,
+            "n_samples": [10**power for power in range(powers)],
+            "n_starts": n_starts,
+        }
+        for profile, mode, n_patients, powers, n_starts in (
+            ("quick", "table", 6, 4, 5),
+            ("standard", "table", 75, 5, 20),
+            ("paper", "exact", 75, 6, 100),
+        )
+    },
+    duration={"quick": "a minute", "standard": "10 minutes", "paper": "half a day"},
+    sections=(Section("boxes", "Errors of the start", _boxes), shared.METHODS),
+    choices=choices("lead_field", "mode"),
+    least={"n_patients": 2},
+    most={"n_patients": N_HEARTS},
+    tiny={"n_patients": 2, "n_samples": [5, 20], "max_runs": 20, "n_starts": 2},
+)

@@ -1,0 +1,58 @@
+"""Whether a personalised model predicts arterial pressure after a fluid bolus."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from vitolab.studies.base import Part, Section, StoredRun, Study, choices
+
+#: What a user would take instead of an agent.
+_PEERS = ["nelder-mead", "least-squares", "least-squares-multistart"]
+_BOLUS: Mapping[str, Any] = {"data": "", "n_samples": 100, "episode": 1}
+#: Subjects of the file that comes with the package.
+_SYNTHETIC = "synthetic subjects"
+
+
+def _forecast(stored: StoredRun, repeat: int) -> Part:
+    from vitolab import plots
+    from vitolab.uncertainty import summary
+
+    rows = stored.personalizations
+    method = "vito-continuous" if "vito-continuous" in set(rows["method"]) else rows["method"][0]
+    table = summary.forecast_table(rows)
+    subjects = "subjects of a file" if stored.parameters.get("data") else _SYNTHETIC
+    sentence = (
+        f"Pressures of {subjects} after a fluid bolus, forecast from a personalisation before it. "
+        "On the horizontal line a forecast says no change; what does not beat that predicts "
+        "nothing."
+    )
+    if subjects == _SYNTHETIC:
+        sentence += " Their errors say nothing about real patients."
+    figure = plots.forecast_changes(rows, method=method, subjects=subjects)
+    return Part(sentence, figure, (("Errors", table),))
+
+
+def _read(file: Path) -> object:
+    """Read a file of measurements before and after a bolus."""
+    from vitolab.uncertainty.bolus import read_bolus
+
+    return read_bolus(file)
+
+
+STUDY = Study(
+    name="prediction",
+    notebook="prediction.ipynb",
+    title="Does a personalised model predict? Arterial pressure after a fluid bolus",
+    profiles={
+        "quick": {**_BOLUS, "methods": ["nelder-mead", "least-squares"]},
+        "standard": {**_BOLUS, "methods": _PEERS},
+        "paper": {**_BOLUS, "methods": _PEERS, "n_samples": 1000},
+    },
+    duration={"quick": "a minute", "standard": "two minutes", "paper": "some minutes"},
+    sections=(Section("forecast", "Forecast", _forecast),),
+    choices=choices("methods"),
+    read=_read,
+    tiny={"n_samples": 5},
+)
