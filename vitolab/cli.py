@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import signal
 import sys
 from pathlib import Path
@@ -369,42 +368,10 @@ def dashboard(
 @app.command()
 def doctor() -> None:
     """Say what is installed and whether it can work."""
-    import importlib.util
-    import platform
-    import shutil
-    from importlib import metadata
+    from vitolab.doctor import findings
 
-    from vitolab.models.electrophysiology.cache import cache_folder
-    from vitolab.parallel.workers import processors
-    from vitolab.store.folder import LIBRARIES
-    from vitolab.studies.notebooks import find_notebook
-    from vitolab.studies.running import STUDIES
-
-    typer.echo(f"python {platform.python_version()} ({sys.executable})")
-    for name in (*LIBRARIES, "holoviews", "panel", "papermill", "ipykernel"):
-        try:
-            typer.echo(f"{name} {metadata.version(name)}")
-        except metadata.PackageNotFoundError:
-            typer.echo(f"{name} not installed")
-    typer.echo(f"processors: {processors()} usable of {os.cpu_count()}")
-    optional = ("nlopt", "meshio", "pyvista", "roadrunner", "myokit", "fmpy")
-    for name in (*optional, "distributed", "dask_jobqueue"):
-        found = importlib.util.find_spec(name) is not None
-        typer.echo(f"optional {name}: {'found' if found else 'not found'}")
-    browser = shutil.which("chromium") or shutil.which("chromium-browser")
-    typer.echo(f"optional chromium: {browser or 'not found'}")
-    for study in STUDIES:
-        try:
-            typer.echo(f"notebook {study.name}: {find_notebook(study.notebook)}")
-        except ValueError as error:
-            typer.echo(f"notebook {study.name}: {error}")
-    folder, why = kernel_cache()
-    hearts = cache_folder()
-    built = "writable" if _is_writable(hearts) else "NOT writable: hearts are built at every start"
-    typer.echo(f"cache of built hearts: {hearts}, {built}")
-    state = "writable" if _is_writable(folder) else "NOT writable: kernels compile at every start"
-    typer.echo(f"kernel cache ({why}): {folder}, {state}")
-    typer.echo("  an old or damaged cache is cured by deleting the folder's .nbi and .nbc files")
+    for finding in findings():
+        typer.echo(finding)
 
 
 def _model(name: str) -> Model:
@@ -432,30 +399,6 @@ def _model(name: str) -> Model:
         data=own.data,
         ranges=own.ranges,
     )
-
-
-def kernel_cache() -> tuple[Path, str]:
-    """Folder in which compiled kernels are kept, and why there."""
-    configured = os.environ.get("NUMBA_CACHE_DIR")
-    if configured:
-        return Path(configured), "NUMBA_CACHE_DIR"
-    beside = Path(__file__).parent / "kernels" / "__pycache__"
-    if _is_writable(beside):
-        return beside, "beside the kernels"
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "numba", "package is read-only"
-
-
-def _is_writable(folder: Path) -> bool:
-    """Whether a file can be written into a folder that is there or can be made."""
-    import tempfile
-
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
-    try:
-        with tempfile.TemporaryFile(dir=existing):
-            return True
-    except OSError:
-        return False
 
 
 def _assignment(text: str) -> tuple[str, Any]:

@@ -1,0 +1,1 @@
+"""The page Results: figures and tables of stored studies."""
