@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from vitolab import plots
 from vitolab.plots.summary import order_of
 
-from . import words
 from ...kit.part import Part
 from ...kit.stored import Stored
+from . import words
 
 
 def _starts(arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:

@@ -13,12 +13,12 @@ from ...kit import safe
 from ...kit.choice import MARGIN, RunChoice, label_of, stamp
 from ...kit.gallery import gallery, key_of, show
 from ...kit.part import spoken, tables_pane
-from .report import COMPARE, Shown, make_file, prepare
-from ..runs.rows import differences
 from ...kit.saver import Saver
 from ...kit.selection import MOST, Selection
 from ...kit.source import Entry, Source
 from ...kit.worker import Worker
+from ..runs.rows import differences
+from .report import COMPARE, Shown, make_file, prepare
 
 #: Seconds between two looks at the numbers of a run that goes on.
 PATIENCE = 10.0

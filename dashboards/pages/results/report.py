@@ -9,9 +9,7 @@ import pandas as pd
 
 from vitolab.store.folder import RunInfo
 
-from ...kit import export
-
-from ...kit import safe
+from ...kit import export, safe
 from ...kit.choice import label_of
 from ...kit.gallery import Picture
 from ...kit.part import Part
@@ -58,8 +56,8 @@ class Report:
     """Sections of some runs; the first tells the study."""
 
     def __init__(self, source: Source, ids: Sequence[str]) -> None:
-        from .sections import sections_of
         from ...kit.stored import Stored
+        from .sections import sections_of
 
         self.ids, self.runs = ids, [Stored(source, run) for run in ids]
         self._sections = {s.name: s for s in sections_of(self.runs[0].study)}

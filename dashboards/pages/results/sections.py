@@ -12,13 +12,11 @@ from vitolab.plots.summary import order_of, summarize
 from vitolab.problem import Problem
 from vitolab.uncertainty import summary as uncertainty
 
-from . import grids
-
-from . import words
-from .compare import methods_figure, methods_table
 from ...kit.part import Part
 from ...kit.problems import as_stored
 from ...kit.stored import Stored
+from . import grids, words
+from .compare import methods_figure, methods_table
 
 SYNTHETIC = "synthetic subjects"
 _CURVES = {"time": "time [s]", "lv_volume": "LV volume [mL]", "lv_pressure": "LV pressure [mmHg]"}
