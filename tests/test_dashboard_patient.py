@@ -425,9 +425,10 @@ def test_an_empty_store_says_what_to_do(tmp_path):
 def test_a_mesh_outside_the_store_is_not_opened(learned):
     """The data of a stored patient cannot make the page read a file."""
     _, patients, _ = learned
+    hearts = electrophysiology.problem()
     evil = replace(patients[0], data={"anatomy": "/etc/passwd"})
-    assert not answers.is_safe(evil)
-    assert answers.is_safe(replace(evil, data={"anatomy": "normal"}))
+    assert not answers.is_safe(hearts, evil)
+    assert answers.is_safe(hearts, replace(evil, data={"anatomy": "normal"}))
 
 
 # --- sentences ----------------------------------------------------------------------------------
@@ -553,7 +554,8 @@ def test_the_map_is_lowest_at_the_minimum():
 
     patient = rosenbrock.cohort(3)[1]
     known = answers.background(rosenbrock.problem(), patient)
-    axis = np.linspace(-answers.MAP_LIMIT, answers.MAP_LIMIT, answers.MAP_POINTS)
+    end = rosenbrock.MODEL.picture.limit
+    axis = np.linspace(-end, end, len(known["map"]))
     row, column = np.unravel_index(np.argmin(known["map"]), known["map"].shape)
     optimum = rosenbrock.optimum(patient)
     assert (axis[column] - optimum[0]) ** 2 < 0.1

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         validation,
     )
     from vitolab.agent import ContinuousVito, Vito
+    from vitolab.catalogue import find_model
     from vitolab.exploration import explore
     from vitolab.initialization import Initializer
     from vitolab.mdp import MDP, Policy
@@ -66,6 +67,7 @@ __all__ = [
     "agent",
     "exploration",
     "explore",
+    "find_model",
     "identifiability",
     "initialization",
     "leave_one_out",
@@ -93,6 +95,7 @@ _HOMES = {
     "Fit": "trajectories",
     "StopReason": "trajectories",
     "explore": "exploration",
+    "find_model": "catalogue",
     "StateSpace": "states",
     "MDP": "mdp",
     "Policy": "mdp",

@@ -16,9 +16,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vitolab.catalogue import (
+    MODELS,
+    find_model,
+    read_table,
+    synthetic_patients,
+    template_for,
+)
+
 if TYPE_CHECKING:
-    from vitolab.catalogue import Model
-    from vitolab.problem import Problem
     from vitolab.store.records import Progress
 
 app = typer.Typer(
@@ -202,7 +208,7 @@ def demo(results: Results = Path("results")) -> None:
 @app.command()
 def personalize(
     model: Annotated[
-        str, typer.Argument(help="circulation, electrophysiology, or a problem file of your own.")
+        str, typer.Argument(help=f"{', '.join(MODELS)}, or a problem file of your own.")
     ],
     patients: Annotated[
         Path | None, typer.Option("--patients", metavar="FILE.csv", help="Measurements.")
@@ -213,8 +219,11 @@ def personalize(
     setup: Annotated[
         str | None,
         typer.Option(
-            help="Circulation: 2p, 3p, 5p, 6p [default], 9p or 12p; electrophysiology: bem "
-            "[default] or infinite."
+            help="; ".join(
+                f"{each.name}: {', '.join(each.n_states)} [default: {each.setup}]"
+                for each in MODELS.values()
+            )
+            + "."
         ),
     ] = None,
     train_on: Annotated[
@@ -255,16 +264,11 @@ def personalize(
     again: Annotated[bool, typer.Option("--again", help="Compute anew what is complete.")] = False,
 ) -> None:
     """Personalise the patients of a CSV file."""
-    from vitolab import patients as tables
-
-    chosen = _model(model)
+    chosen = find_model(model)
     setup = chosen.setup if setup is None else setup
     problem = chosen.problem(setup)
-    ranges = tables.RANGES if chosen.ranges is None else chosen.ranges
     if template:
-        typer.echo(
-            tables.template(problem, data=chosen.data, texts=chosen.texts, ranges=ranges), nl=False
-        )
+        typer.echo(template_for(chosen, setup), nl=False)
         return
     if patients is None:
         raise ValueError("--patients FILE.csv is missing, expected it or --template")
@@ -272,29 +276,16 @@ def personalize(
     from vitolab.parallel.workers import processors
 
     n_jobs = jobs or processors()
-
-    def read(path: Path) -> tables.PatientTable:
-        return chosen.checked(
-            tables.read_patients(
-                path,
-                problem,
-                data=chosen.data,
-                texts=chosen.texts,
-                ranges=ranges,
-                allow_missing=allow_missing,
-            ),
-            setup,
-            n_jobs,
-        )
-
-    table = read(patients)
-    if train_on is None and chosen.training is None:
-        training, trained_on = table.patients, "patients of the file"
-    elif train_on is None:
-        assert chosen.training is not None
-        training, trained_on = chosen.training(setup, n_jobs), "synthetic patients"
+    table = read_table(chosen, patients, setup, n_jobs=n_jobs, allow_missing=allow_missing)
+    if train_on is not None:
+        training = read_table(
+            chosen, train_on, setup, n_jobs=n_jobs, allow_missing=allow_missing
+        ).patients
+        trained_on = "patients"
+    elif (synthetic := synthetic_patients(chosen, setup, n_jobs)) is not None:
+        training, trained_on = synthetic, "synthetic patients"
     else:
-        training, trained_on = read(train_on).patients, "patients"
+        training, trained_on = table.patients, "patients of the file"
 
     import time
 
@@ -372,33 +363,6 @@ def doctor() -> None:
 
     for finding in findings():
         typer.echo(finding)
-
-
-def _model(name: str) -> Model:
-    """Model of a name, or of a problem file."""
-    from vitolab.catalogue import Model, find_model
-
-    if not name.endswith(".toml"):
-        return find_model(name)
-    from vitolab.problemfile import read_problem
-
-    own = read_problem(name)
-
-    def problem(setup: str) -> Problem:
-        if setup != own.problem.name:
-            raise ValueError(f"--setup is {setup!r}, expected none for a model of your own")
-        return own.problem
-
-    return Model(
-        name=own.problem.name,
-        # as many per parameter as the built-in ones
-        n_states={own.problem.name: 100 * own.problem.n_parameters},
-        setup=own.problem.name,
-        problem=problem,
-        training=None,
-        data=own.data,
-        ranges=own.ranges,
-    )
 
 
 def _assignment(text: str) -> tuple[str, Any]:

@@ -246,7 +246,7 @@ def _rows(table: pd.DataFrame, setup: str, patient: str, method: str, key: Key) 
 
 def _model(problem: Problem, patient: Patient) -> tuple[bool, str]:
     """Whether the model can be run for a patient here, and what is to be said about that."""
-    if not answers.is_safe(patient):
+    if not answers.is_safe(problem, patient):
         return False, "this heart is a mesh outside the store: it is not opened here"
     model = answers.current(problem)
     if model is None:

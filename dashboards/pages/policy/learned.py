@@ -289,12 +289,8 @@ def over_parameters(
             "Over parameter space the policy is drawn for Rosenbrock functions only: for other "
             "models it takes many forward runs of one patient, and none are stored."
         )
-    model = rosenbrock.problem(
-        extended=len(known.problem.multipliers) > 3,
-        absolute="-absolute-" in known.problem.version,
-        border=known.problem.border,
-    )
-    if model.version != known.problem.version:
+    model = rosenbrock.MODEL.current(known.problem)
+    if model is None or model.version != known.problem.version:
         raise ValueError("Over parameter space it is not drawn: the model changed since this run.")
     rows = patients[
         (patients["setup"] == known.setup) | (patients["setup"] == patients["setup"][0])
