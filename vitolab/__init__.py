@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vitolab import (
         agent,
+        explain,
         exploration,
         identifiability,
         initialization,
@@ -65,6 +66,7 @@ __all__ = [
     "Vito",
     "__version__",
     "agent",
+    "explain",
     "exploration",
     "explore",
     "find_model",

@@ -10,7 +10,7 @@ from vitolab.files import digest, source_version
 #: Modules that only store, show or start what the others compute.
 _BYSTANDERS = (
     *("__init__", "__main__", "_dashboards", "_notebooks", "catalogue", "cli", "dashboard"),
-    *("doctor", "parallel", "patients", "plots", "store", "studies", "version"),
+    *("doctor", "explain", "parallel", "patients", "plots", "store", "studies", "version"),
 )
 
 

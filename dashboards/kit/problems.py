@@ -1,8 +1,6 @@
-"""Problems as runs stored them, and what their actions do."""
+"""Problems as runs stored them."""
 
 from __future__ import annotations
-
-import re
 
 from vitolab.problem import FloatArray, Objective, Parameter, Patient, Problem
 from vitolab.store.records import ProblemRecord
@@ -29,13 +27,3 @@ def as_stored(record: ProblemRecord) -> Problem:
         multipliers=record.multipliers,
         border=record.border,
     )
-
-
-def action_names(problem: Problem) -> list[str]:
-    """What each action does."""
-    return [signed(problem.describe_action(a)) for a in range(problem.n_actions)]
-
-
-def signed(words: str) -> str:
-    """Words whose negative numbers have a sign as wide as the plus; hyphens stay."""
-    return re.sub(r"(?<![\w-])-(?=\d)", "−", words)

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vitolab.explain import has_reasons, knowledge, sentences, state_words
 from vitolab.problem import Patient, Problem
 from vitolab.store import Run
 from vitolab.store.tables import KEYS
 from vitolab.trajectories import StopReason
 
 from ...charts import answers
-from ...kit.decisions import has_reasons, knowledge, sentences, state_words
 from ...kit.problems import as_stored
 from ...kit.safe import text
 from ...kit.stored import Stored
