@@ -1,8 +1,4 @@
-"""Each forward run of a personalisation as a sentence: what was done, and why.
-
->>> from vitolab.explain import sentences
->>> sentences(trace, problem)  # doctest: +SKIP
-"""
+"""Each forward run of a personalisation as a sentence: what was done, and why."""
 
 from __future__ import annotations
 
