@@ -48,6 +48,17 @@ def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
     assert python("-c", program).stdout.strip() == "[]"
 
 
+def test_studies_and_help_are_shown_without_loading_a_model(tmp_path: Path) -> None:
+    for arguments in (["list", "--results", str(tmp_path)], ["personalize", "--help"]):
+        program = (
+            f"import sys; sys.argv = ['vitolab', *{arguments}]\n"
+            "from vitolab import cli\n"
+            "try:\n    cli.main()\n"
+            f"finally:\n    print([m for m in {HEAVY} if m in sys.modules])"
+        )
+        assert python("-c", program).stdout.splitlines()[-1] == "[]"
+
+
 def test_the_module_is_the_command() -> None:
     assert "personalize" in python("-m", "vitolab").stdout
 
@@ -245,18 +256,14 @@ def test_an_ecg_and_a_mesh_can_be_personalised(
 def test_only_the_hearts_of_the_setup_asked_for_are_built(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from vitolab.catalogue import find_model
+    from vitolab.catalogue import find_model, read_table
     from vitolab.models import electrophysiology
-    from vitolab.patients import read_patients
 
     asked: list[Any] = []
     monkeypatch.setattr(electrophysiology, "prepare", lambda *arguments: asked.extend(arguments))
-    chosen = find_model("electrophysiology")
     head = "patient,qrs_duration [ms],electrical_axis [°],anatomy"
     (tmp_path / "ecg.csv").write_text(f"{head}\nA,90,30,dilated", encoding="utf-8")
-    problem = chosen.problem("infinite")
-    table = read_patients(tmp_path / "ecg.csv", problem, data={}, texts=chosen.texts)
-    chosen.checked(table, "infinite", 3)
+    table = read_table(find_model("electrophysiology"), tmp_path / "ecg.csv", "infinite", n_jobs=3)
     assert asked == [table.patients, ["infinite"], 3]
 
 

@@ -15,6 +15,7 @@ import panel as pn
 import pytest
 import stores
 
+from vitolab import explain
 from vitolab.agent import ContinuousVito, Vito
 from vitolab.dashboard import load_dashboards
 from vitolab.exploration import explore
@@ -25,16 +26,15 @@ from vitolab.reference import NelderMead
 from vitolab.states import StateSpace
 from vitolab.store import assemble
 from vitolab.store.folder import RunFolder
+from vitolab.store.policies import Knowledge
 from vitolab.store.tables import fit_row, patient_table, table, trace_table
 from vitolab.trajectories import REASONS
 
 answers = load_dashboards("charts.answers")
 charts = load_dashboards("charts.bokeh")
 histories = load_dashboards("charts.histories")
-decisions = load_dashboards("kit.decisions")
 fits = load_dashboards("pages.patient.fits")
 pictures = load_dashboards("charts.pictures")
-problems = load_dashboards("kit.problems")
 selection = load_dashboards("kit.selection")
 source = load_dashboards("kit.source")
 worker = load_dashboards("kit.worker")
@@ -425,9 +425,10 @@ def test_an_empty_store_says_what_to_do(tmp_path):
 def test_a_mesh_outside_the_store_is_not_opened(learned):
     """The data of a stored patient cannot make the page read a file."""
     _, patients, _ = learned
+    hearts = electrophysiology.problem()
     evil = replace(patients[0], data={"anatomy": "/etc/passwd"})
-    assert not answers.is_safe(evil)
-    assert answers.is_safe(replace(evil, data={"anatomy": "normal"}))
+    assert not answers.is_safe(hearts, evil)
+    assert answers.is_safe(hearts, replace(evil, data={"anatomy": "normal"}))
 
 
 # --- sentences ----------------------------------------------------------------------------------
@@ -439,8 +440,8 @@ def test_each_decision_is_a_sentence(learned, fitted):
     _, key, fit = next(row for row in fitted if row[1]["method"] == "vito" and row[2].solved)
     label = {"setup": "2p", "patient": "C01", "seed": 0} | key
     trace = trace_table(problem, fit, label)
-    known = decisions.Knowledge(vito.states, vito.policy, vito.mdp.visits)
-    told = decisions.sentences(trace, problem, known)
+    known = Knowledge(vito.states, vito.policy, vito.mdp.visits)
+    told = explain.sentences(trace, problem, known)
     assert told[0].startswith("Run 1: the start")
     assert told[-1].endswith("solved.")
     for k, action in enumerate(fit.trace.action):
@@ -449,14 +450,14 @@ def test_each_decision_is_a_sentence(learned, fitted):
             assert told[k].startswith(f"Run {k + 1}: {named}, because in state")
             state = int(vito.states.quantize(fit.trace.misfits[k - 1][None])[0])
             assert f"state {state} " in told[k]
-    assert decisions.state_words(trace).endswith("0 (success)")
+    assert explain.state_words(trace).endswith("0 (success)")
     assert "discarded" not in " ".join(told)
     # a trace of an earlier version tells no reasons: those of a stored policy stand in
     old = trace[[name for name in trace if not name.startswith("why:")]]
-    again = decisions.sentences(old, problem, known)
+    again = explain.sentences(old, problem, known)
     for one, other in zip(told, again, strict=True):
         assert one.partition(", no action")[0].partition(" (")[0][:40] == other[:40]
-    unexplained = decisions.sentences(old, problem, None)
+    unexplained = explain.sentences(old, problem, None)
     assert not any("because in state" in words for words in unexplained)
 
 
@@ -465,13 +466,13 @@ def test_reasons_are_of_the_agent_that_acted_not_of_the_stored_policy(learned, f
     problem, _, vito = learned
     _, key, fit = next(row for row in fitted if row[1]["method"] == "vito")
     trace = trace_table(problem, fit, {"setup": "2p", "patient": "C01", "seed": 0} | key)
-    other = decisions.Knowledge(
+    other = Knowledge(
         StateSpace(vito.states.centroids[:3], problem.tolerance),
         Policy(-vito.policy.q[:3], vito.policy.v[:3]),
         vito.mdp.visits[:3],
     )
-    told = decisions.sentences(trace, problem, other)
-    assert told == decisions.sentences(trace, problem, None)
+    told = explain.sentences(trace, problem, other)
+    assert told == explain.sentences(trace, problem, None)
     for k, action in enumerate(fit.trace.action):
         if action >= 0:
             state = fit.trace.state[k - 1]
@@ -501,17 +502,17 @@ def test_a_reason_tells_the_best_and_the_others(learned):
     states = StateSpace(np.array([[0.0, 0.0], [100.0, 0.0]]), problem.tolerance)
     q = np.full((2, problem.n_actions), -9.0)
     q[1, 0], q[1, 1] = -2.0, -2.5
-    known = decisions.Knowledge(states, Policy(q, q.max(axis=1)), np.ones_like(q, dtype=int))
-    names = problems.action_names(problem)
-    best = decisions.because(known, c, 0, names)
+    known = Knowledge(states, Policy(q, q.max(axis=1)), np.ones_like(q, dtype=int))
+    names = explain.action_names(problem)
+    best = explain.because(known, c, 0, names)
     assert "no action there is worth more" in best
     assert f"next best: {names[1]}" in best
-    second = decisions.because(known, c, 1, names)
+    second = explain.because(known, c, 1, names)
     assert f"the best action there is {names[0]}, worth −2.00" in second
     assert "one of 2 candidates" in second
-    assert "discarded" in decisions.because(known, c, 5, names)
-    flat = decisions.Knowledge(states, Policy(np.zeros_like(q), q[:, 0]), known.visits)
-    assert "equally good" in decisions.because(flat, c, 3, names)
+    assert "discarded" in explain.because(known, c, 5, names)
+    flat = Knowledge(states, Policy(np.zeros_like(q), q[:, 0]), known.visits)
+    assert "equally good" in explain.because(flat, c, 3, names)
 
 
 def test_restarts_say_why(learned):
@@ -526,11 +527,11 @@ def test_restarts_say_why(learned):
             "c:lv_esv": [50.0, np.nan, 50.0, 40.0, 60.0],
         }
     )
-    told = decisions.sentences(trace, problem, None)
+    told = explain.sentences(trace, problem, None)
     assert "no answer" in told[1]
     assert "gave no answer in the run before" in told[2]
     assert "tried before" in told[4]
-    assert decisions.state_words(trace) == "4 → failed → ⟲ 5 → 6 → ⟲ 7"
+    assert explain.state_words(trace) == "4 → failed → ⟲ 5 → 6 → ⟲ 7"
 
 
 def test_a_policy_of_another_shape_explains_nothing(learned):
@@ -538,10 +539,10 @@ def test_a_policy_of_another_shape_explains_nothing(learned):
     problem, _, vito = learned
     arrays = {"2p/centroids": vito.states.centroids, "2p/v": vito.policy.v}
     arrays |= {"2p/q": vito.policy.q[:, :5], "2p/visits": vito.mdp.visits}
-    assert decisions.knowledge(arrays, "2p", problem) is None
+    assert explain.knowledge(arrays, "2p", problem) is None
     arrays["2p/q"] = vito.policy.q
-    assert decisions.knowledge(arrays, "2p, restart", problem) is not None
-    assert decisions.knowledge(arrays, "3p", problem) is None
+    assert explain.knowledge(arrays, "2p, restart", problem) is not None
+    assert explain.knowledge(arrays, "3p", problem) is None
 
 
 # --- pictures -------------------------------------------------------------------------------------
@@ -553,7 +554,8 @@ def test_the_map_is_lowest_at_the_minimum():
 
     patient = rosenbrock.cohort(3)[1]
     known = answers.background(rosenbrock.problem(), patient)
-    axis = np.linspace(-answers.MAP_LIMIT, answers.MAP_LIMIT, answers.MAP_POINTS)
+    end = rosenbrock.MODEL.picture.limit
+    axis = np.linspace(-end, end, len(known["map"]))
     row, column = np.unravel_index(np.argmin(known["map"]), known["map"].shape)
     optimum = rosenbrock.optimum(patient)
     assert (axis[column] - optimum[0]) ** 2 < 0.1
@@ -613,14 +615,14 @@ def test_steps_on_a_local_model_tell_what_they_expected(learned):
     fit = agent.personalize(patients[0], max_runs=30)
     label = dict.fromkeys(("setup", "patient", "method"), "-")
     label |= dict.fromkeys(("n_states", "n_samples", "repeat", "start"))
-    told = decisions.sentences(trace_table(problem, fit, label), problem, None)
+    told = explain.sentences(trace_table(problem, fit, label), problem, None)
     assert len(told) == fit.n_runs
     found = np.abs(fit.misfits / problem.tolerance).max()
     assert "it expected a worst misfit of" in told[-1]
     assert f"and found {found:.2f}" in told[-1]
     assert "optimiser" not in " ".join(told)
     (fit,) = agent.personalize_from(patients[0], problem.default[np.newaxis], max_runs=30)
-    given, *steps = decisions.sentences(trace_table(problem, fit, label), problem, None)
+    given, *steps = explain.sentences(trace_table(problem, fit, label), problem, None)
     assert "expected" not in given, "nothing is expected of a start that was given"
     assert all("it expected a worst misfit of" in step for step in steps)
 
@@ -668,5 +670,5 @@ def test_forward_runs_that_lack_a_column_are_said_to(tmp_path, store, monkeypatc
 
 
 def test_numbers_get_a_wide_sign_and_words_keep_their_hyphens():
-    told = problems.signed("End-diastolic volume: -4.2 mL, value -1, (-3), 1e-3 cm, 10-20")
+    told = explain.signed("End-diastolic volume: -4.2 mL, value -1, (-3), 1e-3 cm, 10-20")
     assert told == "End-diastolic volume: −4.2 mL, value −1, (−3), 1e-3 cm, 10-20"

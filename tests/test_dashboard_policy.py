@@ -15,6 +15,7 @@ from dashboard_runs import figure_of, labels_of, listed, opened, plots_of
 from vitolab.dashboard import load_dashboards
 from vitolab.models import rosenbrock
 from vitolab.store import Run
+from vitolab.store.policies import setups_of
 
 explain = load_dashboards("pages.policy.explain")
 figures = load_dashboards("charts.figures")
@@ -115,7 +116,7 @@ def test_foreign_arrays_are_refused_before_a_kernel_trusts_them(runs, part, harm
     """An index out of range would end the process, and all sessions with it."""
     found, ids = runs
     run = found.run(ids["grid"])
-    setup = policy.setups_of(run.arrays)[0]
+    setup = setups_of(run.arrays)[0]
     arrays = dict(run.arrays)
     assert f"{setup}/{part}" in arrays
     changed = harm(arrays[f"{setup}/{part}"])

@@ -135,7 +135,7 @@ def test_vito_never_saw_the_patient(monkeypatch, name):
     lessons._agent.__wrapped__("rosenbrock", name)
     assert name in lessons._walks("rosenbrock").patients
     assert name not in seen[0].patients
-    assert len(seen[0].patients) == lessons.LESSONS["rosenbrock"].n_training
+    assert len(seen[0].patients) == lessons.offered()["rosenbrock"].n_training
 
 
 def test_vito_takes_candidates_and_never_repeats(started, vito):
@@ -381,12 +381,12 @@ def test_another_patient_is_another_game():
     assert view.game.problem.name == "rosenbrock"
 
 
-@pytest.mark.parametrize("name", [n for n in lessons.LESSONS if n.startswith("circulation")])
+@pytest.mark.parametrize("name", [n for n in lessons.offered() if n.startswith("circulation")])
 def test_every_setup_opens(name):
     """Each with as many blocks of buttons as parameters."""
     view, *_ = opened(model=name)
     n = view.game.problem.n_parameters
-    assert f"{n} parameters" in lessons.LESSONS[name].title
+    assert f"{n} parameters" in lessons.offered()[name].title
     assert len(view.board.controls.sliders) == n
     assert len(view.board.controls.buttons) == view.game.problem.n_actions
 

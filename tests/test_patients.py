@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vitolab.patients import RANGES, InputError, PatientTable, read_patients, template
+from vitolab import patients
+from vitolab.catalogue import CIRCULATION, ELECTROPHYSIOLOGY, MODELS, read_table
+from vitolab.patients import InputError, PatientTable
 from vitolab.problem import FloatArray, Objective, Parameter, Patient, Problem
 
 HEADER = "patient,heart_rate [1/min],lv_edv [mL],lv_esv [mL],aortic_mean [mmHg]"
@@ -35,6 +38,18 @@ PROBLEM = Problem(
     ),
     simulate=answer,
 )
+
+
+def read_patients(path: Path, problem: Problem, **options: Any) -> PatientTable:
+    """Read what the circulation model needs, within its limits."""
+    facts = {"data": CIRCULATION.data, "ranges": CIRCULATION.ranges, "rising": CIRCULATION.rising}
+    return patients.read_patients(path, problem, **{**facts, **options})
+
+
+def template(problem: Problem) -> str:
+    """Template with what the circulation model needs."""
+    facts = {"data": CIRCULATION.data, "ranges": CIRCULATION.ranges}
+    return patients.template(problem, **facts, examples=CIRCULATION.examples)
 
 
 @pytest.fixture
@@ -339,9 +354,34 @@ def test_template_of_each_setup_is_accepted(write, setup):
 
 
 def test_ranges_name_quantities_of_the_built_in_models_in_their_units():
-    objectives = (*circulation("12p").objectives, *electrophysiology().objectives)
-    units = {o.name: o.unit for o in objectives} | {"heart_rate": "1/min"}
-    assert {name: unit for name, (_, _, unit) in RANGES.items()} == units
+    for model in MODELS.values():
+        units = dict(model.data)
+        for setup in model.n_states:
+            units |= {o.name: o.unit for o in model.problem(setup).objectives}
+        found = {name: unit for name, (_, _, unit) in model.ranges.items()}
+        assert found.items() <= units.items()
+        if model.name in ("circulation", "electrophysiology"):  # a function is no living adult
+            assert found == units
+        assert {name for pair in model.rising for name in pair} <= set(units)
+        assert set(model.examples) <= set(model.data)
+
+
+def test_a_column_of_another_built_in_model_is_kept(write):
+    """One file serves several models; where it is used, its own limits hold."""
+    path = write(f"{HEADER},qrs_duration [ms]\n{GOOD},9000\n")
+    table = read_table(CIRCULATION, path, "3p")
+    assert table.extra["qrs_duration [ms]"].tolist() == ["9000"]
+    head = "patient,qrs_duration [ms],electrical_axis [°],lv_edv [mL]"
+    with pytest.raises(InputError, match="found 9000 ms, expected 30 to 400 ms"):
+        read_table(ELECTROPHYSIOLOGY, write(f"{head}\nA,9000,30,\n"), "bem")
+
+
+def test_what_a_reader_was_not_given_it_does_not_know(write):
+    """The reader of a CSV file knows no physiology: it lies with the model."""
+    header = "patient,lv_edv [mL],lv_esv [mL],aortic_mean [mmHg]"
+    path = write(f"{header}\nP1,1e6,2e6,1e4")
+    (patient,) = patients.read_patients(path, PROBLEM).patients
+    assert patient.measurements["lv_esv"] == 2e6
 
 
 @pytest.mark.parametrize("setup", SETUPS)
@@ -419,7 +459,9 @@ TEXTS = {"anatomy": "normal"}
 
 
 def read_ecg(path: Path) -> PatientTable:
-    return read_patients(path, electrophysiology(), data={}, texts=TEXTS)
+    return patients.read_patients(
+        path, electrophysiology(), texts=TEXTS, ranges=ELECTROPHYSIOLOGY.ranges
+    )
 
 
 def test_a_text_that_is_absent_is_the_stated_one_and_is_told(write):

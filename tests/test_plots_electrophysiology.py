@@ -17,6 +17,7 @@ from bokeh.core.validation import check_integrity
 from vitolab import plots
 from vitolab.models.electrophysiology.anatomy import boundary
 from vitolab.models.electrophysiology.leadfield import LEADS, orient
+from vitolab.models.electrophysiology.segments import SEGMENTS
 from vitolab.plots import ecg, electrophysiology, paper, quantization, segments, surface
 from vitolab.problem import Objective
 from vitolab.states import StateSpace
@@ -164,13 +165,13 @@ def test_state_map_of_three_objectives_is_refused():
 )
 def test_segment_of_a_place(apex_base: float, degrees: float, segment: str):
     where = (np.array([apex_base]), np.radians([degrees]))
-    assert segments.SEGMENTS[segments.segments(*where, np.array([False]))[0] - 1] == segment
+    assert SEGMENTS[segments.segments(*where, np.array([False]))[0] - 1] == segment
     assert segments.segments(*where, np.array([True]))[0] == 0
 
 
 def test_the_picture_of_segments_is_the_heart_seen_from_its_apex():
     assert (orient() @ (0.0, 1.0, 0.0))[2] < -0.8  # +y of the heart is inferior
-    middle = {name: at for name, (_, at) in zip(segments.SEGMENTS, segments._shapes(), strict=True)}
+    middle = {name: at for name, (_, at) in zip(SEGMENTS, segments._shapes(), strict=True)}
     # rightwards is +x, to the LV free wall; upwards is -y: x × (apex to base) = -y
     np.testing.assert_allclose(middle["apical septal"], (-0.375, 0.0), atol=1e-12)
     np.testing.assert_allclose(middle["basal anterior"], (0.0, 0.875), atol=1e-12)

@@ -144,7 +144,7 @@ def lose(folder: str, _: str) -> None:
 
 def serve() -> None:
     """For each line, work in a process of its own; say how that ended."""
-    for name in ("patients", "personalization", "tables"):  # so that no child has to
+    for name in ("patients", "personalization", "store.tables"):  # so that no child has to
         import_module(f"vitolab.{name}")
 
     print("ready", flush=True)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vitolab import (
         agent,
+        explain,
         exploration,
         identifiability,
         initialization,
@@ -31,13 +32,14 @@ if TYPE_CHECKING:
         validation,
     )
     from vitolab.agent import ContinuousVito, Vito
+    from vitolab.catalogue import find_model
     from vitolab.exploration import explore
     from vitolab.initialization import Initializer
     from vitolab.mdp import MDP, Policy
     from vitolab.problem import Objective, Parameter, Patient, Problem
     from vitolab.reference import BobyqaCascade, BobyqaSimple, LeastSquares, NelderMead
     from vitolab.states import StateSpace
-    from vitolab.store import Run
+    from vitolab.store.stored import Run
     from vitolab.trajectories import Fit, StopReason, Trajectories
     from vitolab.validation import leave_one_out
 
@@ -64,8 +66,10 @@ __all__ = [
     "Vito",
     "__version__",
     "agent",
+    "explain",
     "exploration",
     "explore",
+    "find_model",
     "identifiability",
     "initialization",
     "leave_one_out",
@@ -93,6 +97,7 @@ _HOMES = {
     "Fit": "trajectories",
     "StopReason": "trajectories",
     "explore": "exploration",
+    "find_model": "catalogue",
     "StateSpace": "states",
     "MDP": "mdp",
     "Policy": "mdp",

@@ -1,147 +1,173 @@
-"""The built-in models as the command line offers them: setups, what a file must hold, training."""
+"""The models, and one door to each: built-in ones by name, a user's own by its problem file.
+
+A further model is a module with a `vitolab.models.description.Model`, and an entry in `MODELS`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vitolab.store.display import say
+from vitolab.models.bolus.about import MODEL as BOLUS
+from vitolab.models.circulation.about import MODEL as CIRCULATION
+from vitolab.models.description import Model, Range, setup_of
+from vitolab.models.electrophysiology.about import MODEL as ELECTROPHYSIOLOGY
+from vitolab.models.rosenbrock.about import MODEL as ROSENBROCK
 
 if TYPE_CHECKING:
-    from vitolab.patients import PatientTable, Range
+    from vitolab.patients import PatientTable
     from vitolab.problem import Patient, Problem
 
+__all__ = [
+    "BOLUS",
+    "CIRCULATION",
+    "ELECTROPHYSIOLOGY",
+    "MODELS",
+    "ROSENBROCK",
+    "find_model",
+    "model_of",
+    "read_table",
+    "synthetic_patients",
+    "template_for",
+]
 
-def _unchecked(table: PatientTable, setup: str, n_jobs: int) -> PatientTable:
-    """Take the patients of a file as they are."""
-    return table
+#: The built-in models by name.
+MODELS: dict[str, Model] = {
+    model.name: model for model in (CIRCULATION, ELECTROPHYSIOLOGY, ROSENBROCK, BOLUS)
+}
 
 
-@dataclass(frozen=True)
-class Model:
-    """A model whose patients can come from a file.
+def find_model(name: str | Path) -> Model:
+    """Find a built-in model, or open a model of one's own.
 
-    Attributes
+    Parameters
     ----------
-    name : str
-    n_states : mapping of str to int
-        Setups, and the number of representative states for each: the paper's where it has one.
-    setup : str
-        The one that is taken unless another is asked for.
-    problem : callable
-        ``problem(setup)``: the problem of a setup; a ValueError if there is no such setup.
-    training : callable
-        ``training(setup, n_jobs)``: the synthetic patients to learn from, ready to be run; None
-        if there are none.
-    max_runs : int or None
-        Forward runs allowed per patient; None for 50 per parameter.
-    data : mapping of str to str
-        Name and unit of the numbers that it needs to know of a patient.
-    ranges : mapping of str to (lower, upper, unit), optional
-        Limits by name of quantity, see `vitolab.patients.read_patients`, which has its own.
-    texts : mapping of str to str
-        Name of the texts that it needs to know, and what stands for an absent one.
-    checked : callable
-        ``checked(table, setup, n_jobs)``: the patients of a file, after what only the model can
-        check; an InputError of one sentence that names file and patient.
+    name : str or Path
+        Name of a built-in model, or a problem file (``.toml``).
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    ValueError
+        If there is no such model.
+    ProblemError
+        If the file is refused.
     """
-
-    name: str
-    n_states: Mapping[str, int]
-    setup: str
-    problem: Callable[[str], Problem]
-    training: Callable[[str, int], list[Patient]] | None
-    max_runs: int | None = None
-    data: Mapping[str, str] = field(default_factory=dict)
-    ranges: Mapping[str, Range] | None = None
-    texts: Mapping[str, str] = field(default_factory=dict)
-    checked: Callable[[PatientTable, str, int], PatientTable] = _unchecked
+    if Path(name).suffix == ".toml":
+        return _own(name)
+    if str(name) not in MODELS:
+        expected = ", ".join(MODELS)
+        raise ValueError(f"model is {str(name)!r}, expected one of {expected}, or a .toml file")
+    return MODELS[str(name)]
 
 
-def _circulation(setup: str) -> Problem:
-    from vitolab.models import circulation
-
-    return circulation.problem(setup)
-
-
-def _circulation_training(setup: str, n_jobs: int) -> list[Patient]:
-    from vitolab.models import circulation
-
-    return circulation.cohort().evaluation
+def model_of(problem: Problem) -> Model | None:
+    """Built-in model of a problem, stored or not; None if it is none of them."""
+    model = MODELS.get(problem.name.partition("-")[0])
+    if model is None or (setup_of(problem) and setup_of(problem) not in model.n_states):
+        return None
+    return model
 
 
-# The further setups take 100 states per parameter, as 6p does; the scouting patients hardly tell
-# one number from another there.
-CIRCULATION = Model(
-    name="circulation",
-    n_states={"2p": 70, "3p": 150, "5p": 400, "6p": 600, "9p": 900, "12p": 1200},
-    setup="6p",
-    problem=_circulation,
-    training=_circulation_training,
-    data={"heart_rate": "1/min"},
-)
+def _own(path: str | Path) -> Model:
+    """Model of a problem file."""
+    from vitolab.problemfile import read_problem
+
+    own = read_problem(path)
+
+    def problem(setup: str) -> Problem:
+        if setup != own.problem.name:
+            raise ValueError(f"--setup is {setup!r}, expected none for a model of your own")
+        return own.problem
+
+    return Model(
+        name=own.problem.name,
+        # as many per parameter as the built-in ones
+        n_states={own.problem.name: 100 * own.problem.n_parameters},
+        setup=own.problem.name,
+        problem=problem,
+        data=own.data,
+        ranges=own.ranges,
+    )
 
 
-def _electrophysiology(setup: str) -> Problem:
-    from vitolab.models import electrophysiology
+def synthetic_patients(model: Model, setup: str, n_jobs: int) -> list[Patient] | None:
+    """Synthetic patients to learn from, ready to be run; None if the model has none."""
+    if model.patients is None:
+        return None
+    from vitolab.store.display import say
 
-    return electrophysiology.problem(setup)
-
-
-def _electrophysiology_training(setup: str, n_jobs: int) -> list[Patient]:
-    from vitolab.models import electrophysiology
-
-    patients = electrophysiology.cohort().evaluation
-    say(f"preparing the hearts of {len(patients)} synthetic patients (kept for the next time)")
-    electrophysiology.prepare(patients, [setup], n_jobs)
+    patients = model.patients()
+    if model.prepares:
+        n = len(patients)
+        say(f"preparing the {model.prepares} of {n} synthetic patients (kept for the next time)")
+    model.prepare(patients, setup, n_jobs)
     return patients
 
 
-def _with_hearts(table: PatientTable, setup: str, n_jobs: int) -> PatientTable:
-    """Find the mesh of each patient beside the file, note its checksum, and build each heart."""
-    from vitolab.models import electrophysiology
-    from vitolab.patients import InputError
+def template_for(model: Model, setup: str) -> str:
+    """CSV text with the header of a setup and two example patients."""
+    from vitolab.patients import template
 
-    patients = []
-    for patient in table.patients:
-        named = patient.data["anatomy"]
-        if named not in electrophysiology.PRESETS:
-            path = table.path.parent.joinpath(named).resolve()
-            data = {**patient.data, "anatomy": str(path)}
-            if path.is_file():
-                data["mesh_checksum"] = electrophysiology.mesh_checksum(path)
-            patient = replace(patient, data=data)
-        patients.append(patient)
+    return template(
+        model.problem(setup),
+        data=model.data,
+        texts=model.texts,
+        ranges=model.ranges,
+        examples=model.examples,
+    )
+
+
+def read_table(
+    model: Model, path: Path, setup: str, *, n_jobs: int = 1, allow_missing: bool = False
+) -> PatientTable:
+    """Read the patients of a file, and prepare them to be run.
+
+    Parameters
+    ----------
+    model : Model
+    path : Path
+        See `vitolab.patients.read_patients`.
+    setup : str
+    n_jobs : int
+    allow_missing : bool
+
+    Returns
+    -------
+    PatientTable
+
+    Raises
+    ------
+    InputError
+        If the file is refused, with one sentence that says where and why.
+    """
+    from vitolab.patients import InputError, read_patients
+
+    table = read_patients(
+        path,
+        model.problem(setup),
+        data=model.data,
+        texts=model.texts,
+        ranges=_limits(model),
+        rising=model.rising,
+        allow_missing=allow_missing,
+    )
     try:
-        electrophysiology.prepare(patients, [setup], n_jobs)
+        patients = model.located(table.patients, table.path.parent)
+        model.prepare(patients, setup, n_jobs)
     except ValueError as error:
         raise InputError(f"{table.path}: {error}") from error
     return replace(table, patients=patients)
 
 
-ELECTROPHYSIOLOGY = Model(
-    name="electrophysiology",
-    n_states={"bem": 120, "infinite": 120},
-    setup="bem",
-    problem=_electrophysiology,
-    training=_electrophysiology_training,
-    max_runs=100,
-    texts={"anatomy": "normal"},
-    checked=_with_hearts,
-)
-
-MODELS: Mapping[str, Model] = {model.name: model for model in (CIRCULATION, ELECTROPHYSIOLOGY)}
-
-
-def find_model(name: str) -> Model:
-    """Model of a name.
-
-    Raises
-    ------
-    ValueError
-        If there is none.
-    """
-    if name not in MODELS:
-        raise ValueError(f"model is {name!r}, expected one of {', '.join(MODELS)}")
-    return MODELS[name]
+def _limits(model: Model) -> Mapping[str, Range]:
+    """Limits of the quantities of a model; built-in ones know each other's columns."""
+    if MODELS.get(model.name) is not model:
+        return model.ranges
+    known = {name: limits for other in MODELS.values() for name, limits in other.ranges.items()}
+    return {**known, **model.ranges}

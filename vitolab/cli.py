@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import json
 import logging
-import os
 import signal
 import sys
 from pathlib import Path
@@ -18,9 +17,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vitolab.catalogue import (
+    MODELS,
+    find_model,
+    read_table,
+    synthetic_patients,
+    template_for,
+)
+
 if TYPE_CHECKING:
-    from vitolab.catalogue import Model
-    from vitolab.problem import Problem
     from vitolab.store.records import Progress
 
 app = typer.Typer(
@@ -206,7 +211,7 @@ def demo(results: Results = Path("results")) -> None:
 @app.command()
 def personalize(
     model: Annotated[
-        str, typer.Argument(help="circulation, electrophysiology, or a problem file of your own.")
+        str, typer.Argument(help=f"{', '.join(MODELS)}, or a problem file of your own.")
     ],
     patients: Annotated[
         Path | None, typer.Option("--patients", metavar="FILE.csv", help="Measurements.")
@@ -217,8 +222,11 @@ def personalize(
     setup: Annotated[
         str | None,
         typer.Option(
-            help="Circulation: 2p, 3p, 5p, 6p [default], 9p or 12p; electrophysiology: bem "
-            "[default] or infinite."
+            help="; ".join(
+                f"{each.name}: {', '.join(each.n_states)} [default: {each.setup}]"
+                for each in MODELS.values()
+            )
+            + "."
         ),
     ] = None,
     train_on: Annotated[
@@ -259,16 +267,11 @@ def personalize(
     again: Annotated[bool, typer.Option("--again", help="Compute anew what is complete.")] = False,
 ) -> None:
     """Personalise the patients of a CSV file."""
-    from vitolab import patients as tables
-
-    chosen = _model(model)
+    chosen = find_model(model)
     setup = chosen.setup if setup is None else setup
     problem = chosen.problem(setup)
-    ranges = tables.RANGES if chosen.ranges is None else chosen.ranges
     if template:
-        typer.echo(
-            tables.template(problem, data=chosen.data, texts=chosen.texts, ranges=ranges), nl=False
-        )
+        typer.echo(template_for(chosen, setup), nl=False)
         return
     if patients is None:
         raise ValueError("--patients FILE.csv is missing, expected it or --template")
@@ -276,31 +279,18 @@ def personalize(
     from vitolab.parallel.workers import processors
 
     n_jobs = jobs or processors()
-
-    def read(path: Path) -> tables.PatientTable:
-        return chosen.checked(
-            tables.read_patients(
-                path,
-                problem,
-                data=chosen.data,
-                texts=chosen.texts,
-                ranges=ranges,
-                allow_missing=allow_missing,
-            ),
-            setup,
-            n_jobs,
-        )
-
-    table = read(patients)
+    table = read_table(chosen, patients, setup, n_jobs=n_jobs, allow_missing=allow_missing)
     for warning in table.warnings:
         typer.echo(f"vitolab: warning: {warning}", err=True)
-    if train_on is None and chosen.training is None:
-        training, trained_on = table.patients, "patients of the file"
-    elif train_on is None:
-        assert chosen.training is not None
-        training, trained_on = chosen.training(setup, n_jobs), "synthetic patients"
+    if train_on is not None:
+        training = read_table(
+            chosen, train_on, setup, n_jobs=n_jobs, allow_missing=allow_missing
+        ).patients
+        trained_on = "patients"
+    elif (synthetic := synthetic_patients(chosen, setup, n_jobs)) is not None:
+        training, trained_on = synthetic, "synthetic patients"
     else:
-        training, trained_on = read(train_on).patients, "patients"
+        training, trained_on = table.patients, "patients of the file"
 
     import time
 
@@ -375,93 +365,10 @@ def dashboard(
 @app.command()
 def doctor() -> None:
     """Say what is installed and whether it can work."""
-    import importlib.util
-    import platform
-    import shutil
-    from importlib import metadata
+    from vitolab.doctor import findings
 
-    from vitolab.models.electrophysiology.cache import cache_folder
-    from vitolab.parallel.workers import processors
-    from vitolab.store.folder import LIBRARIES
-    from vitolab.studies import STUDIES
-    from vitolab.studies.notebooks import find_notebook
-
-    typer.echo(f"python {platform.python_version()} ({sys.executable})")
-    for name in (*LIBRARIES, "holoviews", "panel", "papermill", "ipykernel"):
-        try:
-            typer.echo(f"{name} {metadata.version(name)}")
-        except metadata.PackageNotFoundError:
-            typer.echo(f"{name} not installed")
-    typer.echo(f"processors: {processors()} usable of {os.cpu_count()}")
-    optional = ("meshio", "roadrunner", "myokit", "fmpy")
-    for name in (*optional, "distributed", "dask_jobqueue"):
-        found = importlib.util.find_spec(name) is not None
-        typer.echo(f"optional {name}: {'found' if found else 'not found'}")
-    browser = shutil.which("chromium") or shutil.which("chromium-browser")
-    typer.echo(f"optional chromium: {browser or 'not found'}")
-    for study in STUDIES:
-        try:
-            typer.echo(f"notebook {study.name}: {find_notebook(study.notebook)}")
-        except ValueError as error:
-            typer.echo(f"notebook {study.name}: {error}")
-    folder, why = kernel_cache()
-    hearts = cache_folder()
-    built = "writable" if _is_writable(hearts) else "NOT writable: hearts are built at every start"
-    typer.echo(f"cache of built hearts: {hearts}, {built}")
-    state = "writable" if _is_writable(folder) else "NOT writable: kernels compile at every start"
-    typer.echo(f"kernel cache ({why}): {folder}, {state}")
-    typer.echo("  an old or damaged cache is cured by deleting the folder's .nbi and .nbc files")
-
-
-def _model(name: str) -> Model:
-    """Model of a name, or of a problem file."""
-    from vitolab.catalogue import Model, find_model
-
-    if not name.endswith(".toml"):
-        return find_model(name)
-    from vitolab.problemfile import read_problem
-
-    own = read_problem(name)
-
-    def problem(setup: str) -> Problem:
-        if setup != own.problem.name:
-            raise ValueError(f"--setup is {setup!r}, expected none for a model of your own")
-        return own.problem
-
-    return Model(
-        name=own.problem.name,
-        # as many per parameter as the built-in ones
-        n_states={own.problem.name: 100 * own.problem.n_parameters},
-        setup=own.problem.name,
-        problem=problem,
-        training=None,
-        data=own.data,
-        ranges=own.ranges,
-    )
-
-
-def kernel_cache() -> tuple[Path, str]:
-    """Folder in which compiled kernels are kept, and why there."""
-    configured = os.environ.get("NUMBA_CACHE_DIR")
-    if configured:
-        return Path(configured), "NUMBA_CACHE_DIR"
-    beside = Path(__file__).parent / "kernels" / "__pycache__"
-    if _is_writable(beside):
-        return beside, "beside the kernels"
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "numba", "package is read-only"
-
-
-def _is_writable(folder: Path) -> bool:
-    """Whether a file can be written into a folder that is there or can be made."""
-    import tempfile
-
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
-    try:
-        with tempfile.TemporaryFile(dir=existing):
-            return True
-    except OSError:
-        return False
+    for finding in findings():
+        typer.echo(finding)
 
 
 def _assignment(text: str) -> tuple[str, Any]:

@@ -21,7 +21,7 @@ PACKAGE = __name__.partition(".")[0]
 #: Modules, and packages, that only store, show or start what the others compute.
 _BYSTANDERS = {
     *("__main__", "_dashboards", "_notebooks", "catalogue", "claims", "cli", "columns"),
-    "dashboard",
+    *("dashboard", "doctor", "explain"),
     *("display", "notebooks", "parallel", "patients", "plots", "processes", "records", "runs"),
     *("sizes", "starter", "store", "studies", "version", "workers"),
 }

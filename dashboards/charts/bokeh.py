@@ -16,10 +16,10 @@ from bokeh.models import BoxAnnotation, ColumnDataSource, Legend, LegendItem, Ra
 from bokeh.plotting import figure
 from panel.io import unlocked
 
+from vitolab.explain import signed
 from vitolab.problem import Objective, Parameter, Problem
 
 from ..kit import safe
-from ..kit.problems import signed
 
 #: Decorates what changes figures. Panel queues what it sends; a bare change of a Bokeh model would
 #: overtake the message by which the browser learns of that model.

@@ -16,8 +16,6 @@ from .bokeh import BLUE, GREEN, chart, look, pane, row
 
 COLUMN = 250.0  # ms of an ECG beside the next lead
 LATEST = 160.0  # ms, the end of the colours of activation
-# rings of the bull's-eye, basal first: segments, angle where the first begins, radii
-RINGS = ((6, 60.0, 0.75, 1.0), (6, 60.0, 0.5, 0.75), (4, 45.0, 0.25, 0.5), (1, 0.0, 0.0, 0.25))
 
 
 class Electric:
@@ -142,6 +140,8 @@ class Electric:
 
 def _wedges() -> dict[str, Any]:
     """Shapes of the 17 segments of the left ventricle."""
+    from vitolab.models.electrophysiology.segments import RINGS
+
     columns: dict[str, list[Any]] = {
         name: [] for name in ("inner", "outer", "begin", "end", "u", "v")
     }

@@ -8,69 +8,57 @@ import numpy as np
 from bokeh.models import BoxAnnotation, ColumnDataSource, LinearColorMapper, Range1d
 from bokeh.palettes import Greys256
 
+from vitolab.catalogue import model_of
+from vitolab.models.description import Curves, Landscape
 from vitolab.problem import Patient, Problem
 
 from . import answers
 from .bokeh import BLUE, GREEN, ORANGE, chart, legend, look, pane, row
 from .heart import Electric
 
-# objectives that are levels of a curve
-LEVELS = {
-    "lv_volume": ("lv_edv", "lv_esv"),
-    "aortic_pressure": ("aortic_systolic", "aortic_mean", "aortic_diastolic"),
-}
 
+class Lines:
+    """Curves of an answer in panels, with what was measured: levels as bands, curves as points."""
 
-class Beat:
-    """LV volume, aortic pressure and the pressure-volume loop of the circulation."""
-
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, shown: Curves) -> None:
         ink = look().ink
         self.problem = problem
         self.model, self.measured = ColumnDataSource(), ColumnDataSource()
         self.bands: dict[str, BoxAnnotation] = {}
-        names = ("time", "lv_volume", "lv_pressure", "aortic_pressure")
-        self.model.data = {name: [] for name in names}
-        self.measured.data = {name: [] for name in ("time", "lv_volume", "aortic_pressure")}
+        self.model.data = {name: [] for panel in shown.panels for name in (panel.x, panel.y)}
+        self.measured.data = {
+            name: [] for panel in shown.panels if panel.measured for name in (panel.x, panel.y)
+        }
         figures = []
-        for name, title, label in (
-            ("lv_volume", "LV volume", "LV volume [mL]"),
-            ("aortic_pressure", "Aortic pressure", "aortic pressure [mmHg]"),
-        ):
-            made = chart(title, "time [ms]", label, height=280)
+        for panel in shown.panels:
+            made = chart(panel.title, panel.x_label, panel.y_label, height=280)
             for objective in problem.objectives:
-                if objective.name in LEVELS[name]:
+                if objective.name in panel.levels:
                     band = BoxAnnotation(fill_alpha=0.25, line_alpha=0.0, visible=False)
                     self.bands[objective.name] = band
                     made.add_layout(band)
-            points = made.scatter(
-                "time", name, source=self.measured, size=4, color=ink, fill_alpha=0.7
-            )
-            line = made.line("time", name, source=self.model, color=BLUE, line_width=2.2)
-            band = made.scatter(
-                [np.nan], [np.nan], marker="square", color=GREEN, alpha=0.4, size=12
-            )
-            legend(
-                made,
-                {
-                    "model": [line],
-                    "measured": [points],
-                    "measured ± tolerance (green: met)": [band],
-                },
-                3,
-            )
+            key = {}
+            if panel.measured:
+                points = made.scatter(
+                    panel.x, panel.y, source=self.measured, size=4, color=ink, fill_alpha=0.7
+                )
+                key["measured"] = [points]
+            line = made.line(panel.x, panel.y, source=self.model, color=BLUE, line_width=2.2)
+            key = {panel.note: [line], **key}
+            if panel.levels:
+                square = made.scatter(
+                    [np.nan], [np.nan], marker="square", color=GREEN, alpha=0.4, size=12
+                )
+                key["measured ± tolerance (green: met)"] = [square]
+            legend(made, key, len(key))
             figures.append(pane(made))
-        loop = chart("Pressure-volume loop", "LV volume [mL]", "LV pressure [mmHg]", height=280)
-        line = loop.line("lv_volume", "lv_pressure", source=self.model, color=BLUE, line_width=2.2)
-        legend(loop, {"model; LV pressure was not measured": [line]})
-        self.pane = row(*figures, pane(loop))
+        self.pane = row(*figures)
 
     def patient(self, patient: Patient, known: answers.Answer) -> None:
         """Show another patient."""
-        empty: dict[str, Any] = {name: [] for name in self.measured.data}
-        names = tuple(empty)
-        found = {name: known[name] for name in names} if "time" in known else empty
-        self.measured.data = found | {"time": 1e3 * np.asarray(found["time"], dtype=float)}
+        names = tuple(self.measured.data)
+        has_curves = set(names) <= set(known)
+        self.measured.data = {name: known[name] if has_curves else [] for name in names}
         for objective in self.problem.objectives:
             if objective.name in self.bands:
                 z = float(patient.measurements[objective.name])
@@ -80,10 +68,7 @@ class Beat:
 
     def show(self, answer: answers.Answer, c: Any) -> None:
         """Show another answer; bands that its misfits meet are green."""
-        if answer:
-            self.model.data = {**answer, "time": 1e3 * answer["time"]}
-        else:
-            self.model.data = {name: [] for name in self.model.data}
+        self.model.data = {name: answer[name] if answer else [] for name in self.model.data}
         for objective, value in zip(self.problem.objectives, c, strict=True):
             if objective.name in self.bands:
                 met = abs(value) < objective.tolerance
@@ -96,11 +81,12 @@ class Plane:
     Parameters
     ----------
     problem : Problem
+    shown : Landscape
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, shown: Landscape) -> None:
         ink = look().ink
-        end = answers.MAP_LIMIT
+        end = shown.limit
         self.problem = problem
         self.image = ColumnDataSource({"image": []})
         self.path = ColumnDataSource({"x1": [], "x2": []})
@@ -108,8 +94,7 @@ class Plane:
         self.here = ColumnDataSource({"x1": [], "x2": []})
         made = chart(
             "Path through parameter space",
-            "x₁",
-            "x₂",
+            *(p.label for p in problem.parameters),
             height=420,
             x_range=Range1d(-end, end),
             y_range=Range1d(-end, end),
@@ -120,7 +105,9 @@ class Plane:
             "image", x=-end, y=-end, dw=2 * end, dh=2 * end, color_mapper=colors, source=self.image
         )
         border = {"line_dash": "dashed", "line_color": ink}
-        made.add_layout(BoxAnnotation(left=-5, right=5, bottom=-5, top=5, fill_alpha=0, **border))
+        (left, bottom), (right, top) = problem.lower.tolist(), problem.upper.tolist()
+        domain = {"left": left, "right": right, "bottom": bottom, "top": top}
+        made.add_layout(BoxAnnotation(**domain, fill_alpha=0, **border))
         made.line("x1", "x2", source=self.path, color="#FFFFFF", line_width=3.5)
         line = made.line("x1", "x2", source=self.path, color=BLUE, line_width=1.8)
         dots = made.scatter("x1", "x2", source=self.path, color=BLUE, size=4)
@@ -158,15 +145,15 @@ class Plane:
         self.shown.visible = self.goal_shown.visible = shown
 
 
-Picture = Beat | Electric | Plane
+Picture = Lines | Electric | Plane
 
 
 def picture(problem: Problem) -> Picture | None:
-    """Picture of a built-in model; None if there is none."""
-    kinds: dict[str, type[Picture]] = {
-        "circulation": Beat,
-        "electrophysiology": Electric,
-        "rosenbrock": Plane,
-    }
-    made = kinds.get(answers.kind(problem))
-    return made(problem) if made else None
+    """Picture of what the model of a problem answers; None if there is none."""
+    model = model_of(problem)
+    shown = None if model is None else model.picture
+    if isinstance(shown, Curves):
+        return Lines(problem, shown)
+    if isinstance(shown, Landscape):
+        return Plane(problem, shown)
+    return None if shown is None else Electric(problem)

@@ -14,7 +14,7 @@ import difflib
 import io
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -22,52 +22,10 @@ from types import MappingProxyType
 import numpy as np
 import pandas as pd
 
+from vitolab.models.description import Range
 from vitolab.patients.markers import is_marker, suspects
 from vitolab.patients.units import advice, conversion
 from vitolab.problem import Patient, Problem
-
-Range = tuple[float, float, str]
-
-#: What the built-in circulation model needs to know of a patient: name and unit.
-DATA: Mapping[str, str] = MappingProxyType({"heart_rate": "1/min"})
-
-#: Lowest and highest value that is taken for a measurement of a living adult, and its unit.
-#: Wide on purpose: they catch a wrong unit or a lost digit, not an unusual patient. Heart rate
-#: is what the circulation model accepts; the rest is well beyond published extremes.
-RANGES: Mapping[str, Range] = MappingProxyType(
-    {
-        "heart_rate": (30.0, 200.0, "1/min"),
-        "lv_edv": (20.0, 1500.0, "mL"),
-        "lv_esv": (2.0, 1400.0, "mL"),
-        "aortic_mean": (15.0, 300.0, "mmHg"),
-        "aortic_systolic": (25.0, 450.0, "mmHg"),
-        "aortic_diastolic": (8.0, 250.0, "mmHg"),
-        "ejection_time": (20.0, 1000.0, "ms"),
-        "rv_edv": (20.0, 1500.0, "mL"),
-        "rv_esv": (2.0, 1400.0, "mL"),
-        "pulmonary_mean": (2.0, 200.0, "mmHg"),
-        "pulmonary_systolic": (4.0, 250.0, "mmHg"),
-        "pulmonary_diastolic": (0.0, 150.0, "mmHg"),
-        "la_mean": (-5.0, 100.0, "mmHg"),
-        "qrs_duration": (30.0, 400.0, "ms"),
-        "electrical_axis": (-180.0, 360.0, "°"),
-    }
-)
-
-#: Pairs of measurements of which the first must be the smaller one. Not so the diastolic and the
-#: mean pulmonary pressure, which lie within each other's error of measurement.
-RISING = (
-    ("lv_esv", "lv_edv"),
-    ("aortic_diastolic", "aortic_mean"),
-    ("aortic_mean", "aortic_systolic"),
-    ("aortic_diastolic", "aortic_systolic"),
-    ("rv_esv", "rv_edv"),
-    ("pulmonary_mean", "pulmonary_systolic"),
-    ("pulmonary_diastolic", "pulmonary_systolic"),
-)
-
-#: What is told of the two example patients of a template.
-_EXAMPLES = {"heart_rate": (75.0, 60.0)}
 
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 _NAME = re.compile(r"\w[\w. -]{0,63}")
@@ -122,9 +80,10 @@ def read_patients(
     path: Path | str,
     problem: Problem,
     *,
-    data: Mapping[str, str] = DATA,
+    data: Mapping[str, str] = MappingProxyType({}),
     texts: Mapping[str, str] = MappingProxyType({}),
-    ranges: Mapping[str, Range] = RANGES,
+    ranges: Mapping[str, Range] = MappingProxyType({}),
+    rising: Sequence[tuple[str, str]] = (),
     allow_missing: bool = False,
 ) -> PatientTable:
     """Read patients and their measurements from a CSV file.
@@ -146,6 +105,8 @@ def read_patients(
         column that is not there.
     ranges : mapping of str to (lower, upper, unit)
         Limits by name of quantity; a quantity that is not named has none.
+    rising : sequence of (str, str)
+        Pairs of measurements of which the first must be the smaller one.
     allow_missing : bool
         Take a patient without all measurements, and leave out one without any, or without what
         the model needs to know, instead of refusing the file.
@@ -221,7 +182,7 @@ def read_patients(
                     f"{path}, row {row}, column '{column.header}': the cell is empty, expected a "
                     "number (--allow-missing goes without it)"
                 )
-        _check_rising(path, row, values, units)
+        _check_rising(path, row, values, units, rising)
         measurements = {o.name: values[o.name] for o in problem.objectives if o.name in values}
         if not measurements or any(key not in values for key in data):
             skipped.append((name, f"{' and '.join(empty)} not measured (row {row})"))
@@ -251,9 +212,10 @@ def read_patients(
 def template(
     problem: Problem,
     *,
-    data: Mapping[str, str] = DATA,
+    data: Mapping[str, str] = MappingProxyType({}),
     texts: Mapping[str, str] = MappingProxyType({}),
-    ranges: Mapping[str, Range] = RANGES,
+    ranges: Mapping[str, Range] = MappingProxyType({}),
+    examples: Mapping[str, Sequence[float]] = MappingProxyType({}),
 ) -> str:
     """CSV text with the header of a problem and two example patients.
 
@@ -269,6 +231,9 @@ def template(
         Name of the texts that the model needs to know, and an example.
     ranges : mapping of str to (lower, upper, unit)
         Limits by name of quantity, within which examples lie.
+    examples : mapping of str to sequence of float
+        Numbers of `data` for the two example patients, where others than a third and two thirds
+        of the way through their range are better examples.
 
     Returns
     -------
@@ -280,7 +245,10 @@ def template(
     writer.writerow(["patient", *(headed(name, unit) for name, unit in units.items()), *texts])
     start = problem.default[np.newaxis]
     for i in range(2):
-        told = {name: _example(name, i, ranges) for name in data}
+        told = {
+            name: examples[name][i] if name in examples else _example(name, i, ranges)
+            for name in data
+        }
         x = np.clip(start + 10 * i * problem.step, problem.lower, problem.upper)
         y = problem.simulate(x, Patient("example", {}, {**texts, **told}))[0]
         numbers = [f"{value:.4g}" for value in (*told.values(), *y.tolist())]
@@ -289,9 +257,7 @@ def template(
 
 
 def _example(name: str, i: int, ranges: Mapping[str, Range]) -> float:
-    """Value of an example patient: a known one, or a third or two of the way through its range."""
-    if name in _EXAMPLES:
-        return _EXAMPLES[name][i]
+    """Value of an example patient: a third or two of the way through its range."""
     low, high, _ = ranges.get(name, (-math.inf, math.inf, ""))
     if math.isinf(high):
         return 1.0 + i if math.isinf(low) else low + 1.0 + i
@@ -487,10 +453,14 @@ def _number(
 
 
 def _check_rising(
-    path: Path, row: int, values: Mapping[str, float], units: Mapping[str, str]
+    path: Path,
+    row: int,
+    values: Mapping[str, float],
+    units: Mapping[str, str],
+    rising: Sequence[tuple[str, str]],
 ) -> None:
     """Refuse measurements that cannot belong together."""
-    for low, high in RISING:
+    for low, high in rising:
         if low in values and high in values and values[low] >= values[high]:
             raise InputError(
                 f"{path}, row {row}: found {low} {values[low]:g} {units[low]} and {high} "

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from vitolab.models.circulation.about import PICTURE
 from vitolab.plots.style import (
     MEASURED_COLOR,
     SUCCESS_COLOR,
@@ -27,14 +28,7 @@ Problems = Mapping[str, Problem | ProblemRecord]
 
 MISSED_COLOR = "#D55E00"
 # objectives that can be seen as a level of each curve
-ROWS = (
-    ("lv_volume", "LV volume [mL]", {"lv_edv": "EDV", "lv_esv": "ESV"}),
-    (
-        "aortic_pressure",
-        "aortic pressure [mmHg]",
-        {"aortic_systolic": "systolic", "aortic_mean": "mean", "aortic_diastolic": "diastolic"},
-    ),
-)
+ROWS = tuple((shown.y, shown.y_label, shown.levels) for shown in PICTURE.panels if shown.levels)
 
 
 def fit_curves(

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from vitolab.models.circulation.about import PAPER_N_STATES
+from vitolab.models.electrophysiology.about import MODEL as ELECTROPHYSIOLOGY
+
 # number of representative states (section 3.3.2)
-N_STATES = {"2p": 70, "3p": 150, "5p": 400, "6p": 600}
+N_STATES = PAPER_N_STATES
 # samples per patient at which the performance plateau begins (table in section 4.1)
 PLATEAU = {"2p": 450, "3p": 2_000, "5p": 3_500, "6p": 20_000}
 # samples per patient for a success rate of 80 % (section 3.3.4; 6p: "almost 90 times as many")
@@ -60,9 +63,9 @@ EP_METHODS = {
 }
 EP_PATIENTS = 75
 # The paper has one lead field, a torso; ours has two.
-EP_SETUPS = ("bem", "infinite")
+EP_SETUPS = tuple(ELECTROPHYSIOLOGY.n_states)
 # number of representative states (section 3.2.2)
-EP_N_STATES = dict.fromkeys(EP_SETUPS, 120)
+EP_N_STATES = ELECTROPHYSIOLOGY.n_states
 # Section 3.2.6: mean runs of Vito by samples per patient; success stays at about 66 % from 3,000
 # samples on, and is above that of the best start of BOBYQA simple with 100 already.
 EP_RUNS = {1_000: 36.2, 10_000: 31.5, 100_000: 31.8}

@@ -12,7 +12,7 @@ from vitolab.plots import paper
 from vitolab.plots.style import MARKERS, layout, panel, series, series_color, style
 from vitolab.plots.summary import order_of, over_repeats, summarize
 
-PAPER_STATES = paper.N_STATES | paper.EP_N_STATES
+PAPER_STATES = {**paper.N_STATES, **paper.EP_N_STATES}
 
 
 def scouting_curves(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vitolab.files import digest, source_version
-from vitolab.patients import Range
+from vitolab.models.description import Range
 from vitolab.problem import Objective, Parameter, Problem
 from vitolab.problemfile.reading import ProblemError, contradictions, read_table
 from vitolab.problemfile.schema import ObjectiveTable, ParameterTable, ProblemTable

@@ -16,17 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from vitolab.patients import RANGES, InputError
+from vitolab.models.bolus.about import MODEL
+from vitolab.patients import InputError
 from vitolab.problem import Patient
 
 #: What a column is called (abbreviation, unit), and its lowest and highest value in a living adult.
 QUANTITIES: Mapping[str, tuple[str, str, float, float]] = MappingProxyType(
     {
-        "stroke_volume": ("SV", "mL", 3.0, 400.0),
-        "aortic_mean": ("MAP", "mmHg", *RANGES["aortic_mean"][:2]),
-        "aortic_systolic": ("SAP", "mmHg", *RANGES["aortic_systolic"][:2]),
-        "aortic_diastolic": ("DAP", "mmHg", *RANGES["aortic_diastolic"][:2]),
-        "heart_rate": ("HR_from_CI_SVI", "bpm", *RANGES["heart_rate"][:2]),
+        "stroke_volume": ("SV", "mL", *MODEL.ranges["stroke_volume"][:2]),
+        "aortic_mean": ("MAP", "mmHg", *MODEL.ranges["aortic_mean"][:2]),
+        "aortic_systolic": ("SAP", "mmHg", *MODEL.ranges["aortic_systolic"][:2]),
+        "aortic_diastolic": ("DAP", "mmHg", *MODEL.ranges["aortic_diastolic"][:2]),
+        "heart_rate": ("HR_from_CI_SVI", "bpm", *MODEL.ranges["heart_rate"][:2]),
     }
 )
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -160,10 +161,7 @@ def _examination(where: str, name: str, cells: Mapping[str, str], when: str) -> 
                 f"{where}, column '{header}': found {cell} {unit}, expected {low:g} to {high:g} "
                 f"{unit}"
             )
-    for low_name, high_name in (
-        ("aortic_diastolic", "aortic_mean"),
-        ("aortic_mean", "aortic_systolic"),
-    ):
+    for low_name, high_name in MODEL.rising:
         if values[low_name] >= values[high_name]:
             low_column, high_column = column(low_name, when), column(high_name, when)
             raise InputError(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vitolab.explain import has_reasons, knowledge, sentences, state_words
 from vitolab.methods import learns_states
 from vitolab.problem import Patient, Problem
 from vitolab.store import Run
@@ -18,7 +19,6 @@ from vitolab.store.tables import KEYS
 from vitolab.trajectories import StopReason
 
 from ...charts import answers
-from ...kit.decisions import has_reasons, knowledge, sentences, state_words
 from ...kit.safe import text
 from ...kit.stored import Stored
 
@@ -246,7 +246,7 @@ def _rows(table: pd.DataFrame, setup: str, patient: str, method: str, key: Key) 
 
 def _model(problem: Problem, patient: Patient) -> tuple[bool, str]:
     """Whether the model can be run for a patient here, and what is to be said about that."""
-    if not answers.is_safe(patient):
+    if not answers.is_safe(problem, patient):
         return False, "this heart is a mesh outside the store: it is not opened here"
     model = answers.current(problem)
     if model is None:

@@ -10,6 +10,8 @@ import numpy as np
 from bokeh.models import ColumnDataSource, HoverTool
 from numpy.typing import NDArray
 
+from vitolab.store.policies import setups_of
+
 from ...kit import export
 from ...kit.gallery import Picture
 from ...kit.source import Source
@@ -130,7 +132,7 @@ def prepare(
     run = Stored(source, run_id).run
     stored = "arrays.npz" in run.manifest.files or (run.path / "arrays.npz").exists()
     arrays = run.arrays if stored else {}
-    setups = policy.setups_of(arrays)
+    setups = setups_of(arrays)
     if not setups:
         raise ValueError(
             f"The run {run_id} of {run.manifest.study} stored no policy; runs of "

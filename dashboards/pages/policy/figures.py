@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vitolab import plots
+from vitolab.explain import signed
 from vitolab.plots.learning import axis_label
 from vitolab.plots.quantization import nearest_cells
 from vitolab.plots.style import MAP, SERIES_COLORS, SUCCESS_COLOR, fill, panel, style
 from vitolab.states import scaled
 
-from ...kit.problems import signed
 from .learned import Learned, drift
 
 FloatArray = NDArray[np.float64]

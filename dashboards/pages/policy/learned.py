@@ -12,13 +12,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vitolab import studies
+from vitolab.explain import action_names
 from vitolab.mdp import MDP, Policy
 from vitolab.problem import Patient, Problem
 from vitolab.states import StateSpace
+from vitolab.store.policies import read_knowledge
 from vitolab.store.problems import as_stored
 from vitolab.store.records import ProblemRecord
-
-from ...kit.problems import action_names
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -79,11 +79,6 @@ class Learned:
         return told
 
 
-def setups_of(arrays: Mapping[str, Any]) -> list[str]:
-    """Setups whose policy a run stored."""
-    return [name.removesuffix("/q") for name in arrays if name.endswith("/q")]
-
-
 def learned(
     arrays: Mapping[str, NDArray[Any]], problems: Mapping[str, ProblemRecord], setup: str
 ) -> Learned:
@@ -97,37 +92,11 @@ def learned(
     if setup not in problems:
         raise ValueError(f"the run describes no problem of the setup {setup!r}")
     problem = as_stored(problems[setup])
-    missing = [n for n in ("centroids", "q", "v") if f"{setup}/{n}" not in arrays]
-    if missing:
-        raise ValueError(f"setup {setup}: the run stored no {missing[0]} of its policy")
-    centroids, q, v = (arrays[f"{setup}/{name}"] for name in ("centroids", "q", "v"))
-    n, m = len(centroids), problem.n_actions
-    rows = n + 1 if len(v) == n + 1 else n  # the last may stand for failed runs
-    if (
-        centroids.shape != (n, problem.n_objectives)
-        or q.shape != (rows, m)
-        or v.shape != (rows,)
-        or not n
-    ):
-        raise ValueError(
-            f"setup {setup}: centroids {centroids.shape}, q {q.shape} and v {v.shape} do not fit "
-            f"{problem.n_objectives} objectives and {m} actions"
-        )
-    if not all(np.isfinite(array).all() for array in (centroids, q, v)):
-        raise ValueError(f"setup {setup}: its policy holds numbers that are not finite")
-    residuals = arrays.get(f"{setup}/residuals", np.empty(0))
-    visits, mdp, failing = arrays.get(f"{setup}/visits"), None, None
-    names = [f"{setup}/counts_{name}" for name in ("indptr", "indices", "data")]
-    if all(name in arrays for name in names) and len(arrays[names[0]]) == rows * m + 1:
-        start, successor, counts = (arrays[name] for name in names)
-        mdp = MDP(start, successor, counts, rows, m, failed=rows > n)
-        visits, failing = mdp.visits, mdp.failing
-    visits = visits[:n] if visits is not None and visits.shape == (rows, m) else None
-    policy = Policy(
-        q[:n], v[:n], residuals=residuals, failing=None if failing is None else failing[:n]
+    known = read_knowledge(arrays, setup, problem)
+    return Learned(
+        *(setup, problem, known.states, known.policy),
+        *(known.visits, known.mdp, known.failed),
     )
-    states = StateSpace(centroids, problem.tolerance)
-    return Learned(setup, problem, states, policy, visits, mdp, float(v[n]) if rows > n else None)
 
 
 def _round(values: FloatArray) -> FloatArray:
@@ -288,12 +257,8 @@ def over_parameters(
             "Over parameter space the policy is drawn for Rosenbrock functions only: for other "
             "models it takes many forward runs of one patient, and none are stored."
         )
-    model = rosenbrock.problem(
-        extended=len(known.problem.multipliers) > 3,
-        absolute="-absolute-" in known.problem.version,
-        border=known.problem.border,
-    )
-    if model.version != known.problem.version:
+    model = rosenbrock.MODEL.current(known.problem)
+    if model is None or model.version != known.problem.version:
         raise ValueError("Over parameter space it is not drawn: the model changed since this run.")
     rows = patients[
         (patients["setup"] == known.setup) | (patients["setup"] == patients["setup"][0])

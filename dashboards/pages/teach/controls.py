@@ -9,10 +9,10 @@ import numpy as np
 import panel as pn
 from numpy.typing import NDArray
 
+from vitolab.explain import signed
 from vitolab.problem import Problem
 
 from ...kit import safe
-from ...kit.problems import signed
 
 BUTTON_CSS = ".bk-btn { padding: 4px 0; font-variant-numeric: tabular-nums; }"
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import panel as pn
 
+from vitolab.models.description import Lesson
+
 from ...charts.answers import Answer
 from ...charts.bokeh import in_one_message
 from ...kit import safe
@@ -52,7 +54,7 @@ class TeachView:
         self._stale = False
         self._clock: Any = None
         self.model = safe.select(
-            label="Model", options={v.title: k for k, v in lessons.LESSONS.items()}, width=220
+            label="Model", options={v.title: k for k, v in lessons.offered().items()}, width=220
         )
         self.patient = safe.select(label="Patient", width=120)
         self.again = pn.widgets.Button(label="New game", width=110)
@@ -136,7 +138,7 @@ class TeachView:
         asks = self.selection.model or self.selection.patient
         if self._stale or (self.game is not None and not asks):
             return  # who asks for no game keeps the one that is open
-        name = self.selection.model if self.selection.model in lessons.LESSONS else lessons.FIRST
+        name = self.selection.model if self.selection.model in lessons.offered() else lessons.FIRST
         self.worker.submit(
             lessons.patients_of, name, done=partial(self._offer, name), failed=self._failed,
             key="teach-patients",
@@ -145,7 +147,7 @@ class TeachView:
     def _offer(self, name: str, patients: Any) -> None:
         """Offer the patients of a model, and begin where another is wanted."""
         chosen = self.selection.patient if self.selection.patient in patients else ""
-        chosen = chosen or lessons.LESSONS[name].first or next(iter(patients))
+        chosen = chosen or lessons.offered()[name].first or next(iter(patients))
         wanted = {"model": self.selection.model, "patient": self.selection.patient}
         taken = {"model": name, "patient": chosen}
         lacks = [f"{what} {v}" for what, v in wanted.items() if v and v != taken[what]]
@@ -161,9 +163,9 @@ class TeachView:
             self._begin()
 
     @property
-    def lesson(self) -> lessons.Lesson:
+    def lesson(self) -> Lesson:
         """Lesson of the game."""
-        return lessons.LESSONS[self.model.value]
+        return lessons.offered()[self.model.value]
 
     def _begin(self) -> None:
         """Begin a new game."""
@@ -309,7 +311,7 @@ class TeachView:
         if len(table):
             shown += safe.table_html(table, caption="Vito's best actions in this state")
         self.advice.object = shown + safe.fill(
-            "<div class='faint'>{words}</div>", words=self.lesson.learning
+            "<div class='faint'>{words}</div>", words=lessons.learning(self.lesson)
         )
         self._enable()
 

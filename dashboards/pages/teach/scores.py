@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vitolab.models.description import Lesson
+
 from ...charts import answers
 from ...kit import safe
 from ...kit.worker import Worker
@@ -38,7 +40,7 @@ def open_game(name: str, who: str) -> Opened:
         answer = answers.simulate(now.problem, move.x, patient)
     except ValueError:  # no answer there
         answer = {}
-    return Opened(now, known, lessons.hope(name, patient), move, y, answer)
+    return Opened(now, known, lessons.hope(patient, now.problem), move, y, answer)
 
 
 class Scoreboard:
@@ -54,7 +56,7 @@ class Scoreboard:
         self.pane = safe.html("")
         self.scores: dict[str, dict[str, Any]] = {}
         self._game: game.Game | None = None
-        self._lesson: lessons.Lesson | None = None
+        self._lesson: Lesson | None = None
 
     def clear(self) -> None:
         """Forget everything, and throw away what was still to be computed."""
@@ -62,7 +64,7 @@ class Scoreboard:
         self.scores, self._game = {}, None
         self.pane.object = ""
 
-    def compute(self, now: game.Game, lesson: lessons.Lesson) -> None:
+    def compute(self, now: game.Game, lesson: Lesson) -> None:
         """Let every method personalise the patient of a game, from where that started."""
         name, most, start = lesson.name, lesson.max_runs, now.moves[0].x
         jobs = {
@@ -96,7 +98,7 @@ class Scoreboard:
             self.scores[who] = {"who": who, "solved": why}
             self._draw()
 
-    def show(self, now: game.Game, lesson: lessons.Lesson) -> None:
+    def show(self, now: game.Game, lesson: Lesson) -> None:
         """Show how a game stands beside the methods."""
         self._game, self._lesson = now, lesson
         self._draw()

@@ -1,59 +1,21 @@
-"""A fluid bolus: stroke volume and arterial pressure before, to forecast the pressure after.
-
-The circulation model with four free parameters for the four measurements that monitoring during
-surgery gives: stroke volume and mean, systolic and diastolic pressure of an arterial line, which is
-taken as the pressure in the aorta although peripheral arteries have a higher systolic pressure.
-LV dead volume and time to maximum elastance keep their defaults, 10 mL and 300 ms.
-"""
+"""A fluid bolus: the circulation before it, to forecast arterial pressure after it."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from vitolab.models.bolus.about import MODEL as MODEL
+from vitolab.models.lazy import listed, loaded
 
-from vitolab.files import source_version
-from vitolab.models import circulation
-from vitolab.problem import FloatArray, Objective, Patient, Problem
-
-VERSION = "1"
-FREE = ("initial_volume", "lv_emax", "aortic_resistance", "aortic_compliance")
-PRESSURES = ("aortic_mean", "aortic_systolic", "aortic_diastolic")
-
-#: Synthetic measurements in the form of the real file, see `vitolab.models.bolus.generate`.
-SYNTHETIC = Path(__file__).with_name("synthetic.csv")
+if TYPE_CHECKING:
+    from vitolab.models.bolus.model import *  # noqa: F403
 
 
-def _outputs(x: FloatArray, patient: Patient, full: Problem) -> FloatArray:
-    """Stroke volume and the three pressures."""
-    rows = np.tile(full.default, (len(x), 1))
-    rows[:, [i for i, p in enumerate(full.parameters) if p.name in FREE]] = x
-    y = dict(zip((o.name for o in full.objectives), full.simulate(rows, patient).T, strict=True))
-    return np.column_stack([y["lv_edv"] - y["lv_esv"], *(y[name] for name in PRESSURES)])
+def __getattr__(name: str) -> Any:
+    """Load the model when it is first used (PEP 562)."""
+    return loaded(__name__, "model", name)
 
 
-def problem() -> Problem:
-    """Personalise to stroke volume and arterial pressure.
-
-    Patients need ``heart_rate`` (beats per minute, 30 to 200) in their data. The tolerances are
-    10 mL and 10 mmHg.
-
-    Returns
-    -------
-    Problem
-        Named ``bolus``.
-    """
-    full = circulation.problem("6p")
-    return replace(
-        full,
-        name="bolus",
-        version=f"{VERSION}-{full.version}-{source_version(Path(__file__))}",
-        parameters=tuple(p for p in full.parameters if p.name in FREE),
-        objectives=(
-            Objective("stroke_volume", "Stroke volume", "mL", 10),
-            *(o for o in full.objectives if o.name in PRESSURES),
-        ),
-        simulate=partial(_outputs, full=full),
-    )
+def __dir__() -> list[str]:
+    """List the public names, loaded or not."""
+    return listed(__name__, "model")

@@ -21,7 +21,7 @@ import numpy as np
 from vitolab.files import stream
 from vitolab.kernels import circulation as kernel
 from vitolab.models.circulation import generate as circulation
-from vitolab.models.circulation.model import CONSTANTS
+from vitolab.models.circulation.parameters import CONSTANTS
 from vitolab.models.frozen import write_frozen
 from vitolab.problem import FloatArray
 

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from vitolab.models.circulation.frozen import cohort, measured_curves
-from vitolab.models.circulation.model import Numerics, Runs, heart_rate
-from vitolab.models.circulation.setups import (
-    OBJECTIVES,
-    PARAMETERS,
-    SETUPS,
-    curves,
-    problem,
-    run,
-)
-from vitolab.models.frozen import Cohort
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "OBJECTIVES",
-    "PARAMETERS",
-    "SETUPS",
-    "Cohort",
-    "Numerics",
-    "Runs",
-    "cohort",
-    "curves",
-    "heart_rate",
-    "measured_curves",
-    "problem",
-    "run",
-]
+from vitolab.models.circulation.about import MODEL as MODEL
+from vitolab.models.lazy import listed, loaded
+
+if TYPE_CHECKING:
+    from vitolab.models.circulation.public import *  # noqa: F403
+
+
+def __getattr__(name: str) -> Any:
+    """Load the model when it is first used (PEP 562)."""
+    return loaded(__name__, "public", name)
+
+
+def __dir__() -> list[str]:
+    """List the public names, loaded or not."""
+    return listed(__name__, "public")

@@ -25,7 +25,8 @@ import numpy as np
 
 from vitolab.files import stream
 from vitolab.kernels import circulation as kernel
-from vitolab.models.circulation.model import CONSTANTS, PARAMETERS, Numerics
+from vitolab.models.circulation.model import Numerics
+from vitolab.models.circulation.parameters import CONSTANTS, PAPER_PARAMETERS
 from vitolab.models.frozen import write_frozen
 from vitolab.problem import BoolArray, FloatArray, IntArray
 
@@ -284,14 +285,16 @@ def generate(seed: int = SEED) -> dict[str, list[list[str]]]:
 
     measured = [["patient", "split", "heart_rate", *kernel.OUTPUTS]]
     curves = [["patient", "phase", *CURVE_NOISE]]
-    header = ["patient", "source", *(p.name for p in PARAMETERS), "mri_heart_rate"]
+    header = ["patient", "source", *(p.name for p in PAPER_PARAMETERS), "mri_heart_rate"]
     truth = [[*header, "mri_initial_volume", *(f"constant:{name}" for name in kernel.NAMES)]]
     for i, name in enumerate(names):
         row, mri, z = patients.catheter[i], patients.mri[i], patients.measured[i]
         split = "scouting" if i in scouting else "evaluation"
         rate = 60.0 / row[kernel.HEART_PERIOD]
         measured.append([name, split, f"{rate:.1f}", *(f"{value:.1f}" for value in z)])
-        personal = [row[_column(CONSTANTS[p.name][0])] / CONSTANTS[p.name][1] for p in PARAMETERS]
+        personal = [
+            row[_column(CONSTANTS[p.name][0])] / CONSTANTS[p.name][1] for p in PAPER_PARAMETERS
+        ]
         others = [60.0 / mri[kernel.HEART_PERIOD], mri[kernel.INITIAL_VOLUME], *row]
         truth.append([name, source[i], *(f"{value:.6g}" for value in [*personal, *others])])
         volume = _curve(rng, mri, patients.start_mri[i], "lv_volume", z[kernel.ESV], z[kernel.EDV])

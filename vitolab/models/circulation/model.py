@@ -1,14 +1,10 @@
-"""The circulation model as a problem to personalise: parameters, objectives, units, checks.
+"""The circulation model as a problem to personalise: forward runs, units, checks.
 
 Paper, section "Personalization of Whole-Body Circulation Model". The model is one of the class
 described there (four time-varying elastances, valves with resistance and inertance, three- and
 two-element Windkessels), not a reproduction of its authors' code: all constants beside the
-personalised ones are our own, see `vitolab.kernels.circulation.TABLE`.
-
-Units are the paper's outside and mmHg, mL, s inside (1 mmHg = 1333.22 dyn/cm²). The paper prints
-aortic compliance in 10⁹ cm⁴ s²/g; its default 1.4 with the default resistance of 1100 g/(cm⁴ s)
-gives a diastolic time constant R C near the human 1 to 2 s only as 1.4e-3 cm⁴ s²/g (1.54 s), so
-the unit here is 1e-3 cm⁴ s²/g and the numbers stay as printed.
+personalised ones are our own, see `vitolab.kernels.circulation.TABLE`. Units are those of
+`vitolab.models.circulation.parameters`.
 """
 
 from __future__ import annotations
@@ -24,43 +20,22 @@ from numpy.typing import ArrayLike, NDArray
 from vitolab.failures import Kind, explain
 from vitolab.files import digest, source_version
 from vitolab.kernels import circulation as kernel
-from vitolab.problem import FloatArray, IntArray, Objective, Parameter, Patient, Problem
+from vitolab.models.circulation import parameters
+from vitolab.models.circulation.parameters import (
+    CONSTANTS,
+    HEART_RATE_RANGE,
+    MMHG,
+    OBJECTIVES,
+    PAPER_PARAMETERS,
+    PARAMETERS,
+    SETUPS,
+)
+from vitolab.problem import FloatArray, IntArray, Patient, Problem
 
 VERSION = "1"
-MMHG = 1333.22  # dyn/cm²
-HEART_RATE_RANGE = (30.0, 200.0)  # beats per minute
 STABLE_TIME_STEP = 0.01  # s; the fastest mode of the domain allows 0.0116
 
-# Table wbc_params of the paper; the step is 0.5 % of the range.
-PARAMETERS = (
-    Parameter("initial_volume", "Initial volume", "mL", 200, 1000, 400, 4),
-    Parameter("lv_emax", "LV maximum elastance", "mmHg/mL", 0.2, 5, 2.4, 0.024),
-    Parameter("aortic_resistance", "Aortic resistance", "g/(cm⁴ s)", 500, 2500, 1100, 10),
-    Parameter("aortic_compliance", "Aortic compliance", "1e-3 cm⁴ s²/g", 0.5, 6, 1.4, 0.0275),
-    Parameter("lv_dead_volume", "LV dead volume", "mL", -50, 500, 10, 2.75),
-    Parameter("time_to_emax", "Time to maximum elastance", "ms", 100, 600, 300, 2.5),
-)
-# Table wbc_objectives of the paper
-OBJECTIVES = (
-    Objective("lv_edv", "End-diastolic LV volume", "mL", 20),
-    Objective("lv_esv", "End-systolic LV volume", "mL", 20),
-    Objective("aortic_mean", "Mean aortic pressure", "mmHg", 10),
-    Objective("aortic_systolic", "Peak-systolic aortic pressure", "mmHg", 10),
-    Objective("aortic_diastolic", "End-diastolic aortic pressure", "mmHg", 10),
-    Objective("ejection_time", "Ejection time", "ms", 50),
-)
-SETUPS = {"2p": 2, "3p": 3, "5p": 5, "6p": 6}  # each takes the first of both tables
-
-# Kernel constant behind each parameter, and the factor from the paper's unit to the kernel's
-CONSTANTS = {
-    "initial_volume": ("initial_volume", 1.0),
-    "lv_emax": ("lv_emax", 1.0),
-    "aortic_resistance": ("aortic_resistance", 1.0 / MMHG),
-    "aortic_compliance": ("aortic_compliance", 1e-3 * MMHG),
-    "lv_dead_volume": ("lv_dead_volume", 1.0),
-    "time_to_emax": ("lv_time_to_emax", 1e-3),
-}
-_COLUMNS = np.array([kernel.NAMES.index(CONSTANTS[p.name][0]) for p in PARAMETERS])
+_INPUTS = np.array([kernel.NAMES.index(CONSTANTS[p.name][0]) for p in PARAMETERS])
 _FACTORS = np.array([CONSTANTS[p.name][1] for p in PARAMETERS])
 # blood in all, and what of it stretches nothing
 _HELD = [kernel.INITIAL_VOLUME, kernel.REFERENCE_VOLUME]
@@ -71,6 +46,7 @@ _DEAD = [
     kernel.RA_DEAD_VOLUME,
 ]
 _POSITIVE = np.array([p.name not in ("initial_volume", "lv_dead_volume") for p in PARAMETERS])
+_COLUMNS = np.array([kernel.OUTPUTS.index(o.name) for o in OBJECTIVES])
 
 
 @dataclass(frozen=True)
@@ -154,7 +130,10 @@ def heart_rate(patient: Patient) -> float:
     )
 
 
-def _setup(setup: str) -> int:
+DEFAULT_NUMERICS = Numerics()
+
+
+def _size(setup: str) -> int:
     """Give the number of parameters and objectives of a setup."""
     if setup not in SETUPS:
         raise ValueError(f"setup is {setup!r}, expected one of {', '.join(SETUPS)}")
@@ -181,7 +160,7 @@ def pack(
     x : array_like, shape (n, n_parameters)
     patient : Patient
         With ``heart_rate`` in its data.
-    setup : {"2p", "3p", "5p", "6p"}
+    setup : {"2p", "3p", "5p", "6p", "9p", "12p"}
     constants : dict, optional
         Other values, by name and in the units of `vitolab.kernels.circulation.TABLE`.
 
@@ -193,23 +172,26 @@ def pack(
     ------
     ValueError
         If a name is unknown, a parameter is not finite, an elastance, resistance, compliance or
-        time is not positive, or the maximum LV elastance is not above the minimum.
+        time is not positive, the maximum LV elastance is not above the minimum, the maximum RV
+        elastance is below the minimum (an RV in which they are equal does not contract; blood
+        still passes it), or the pulmonary resistance is not above that of the root of the artery
+        (0.015 mmHg s/mL, 20 g/(cm⁴ s)).
     """
-    parameters = PARAMETERS[: _setup(setup)]
+    n = _size(setup)
     x = np.asarray(x, dtype=np.float64)
-    if x.ndim != 2 or x.shape[1] != len(parameters):
-        raise ValueError(f"x has shape {x.shape}, expected (n, {len(parameters)}) for {setup}")
+    if x.ndim != 2 or x.shape[1] != n:
+        raise ValueError(f"x has shape {x.shape}, expected (n, {n}) for {setup}")
     rows = np.tile(kernel.DEFAULTS, (len(x), 1))
     for name, value in _known(constants or {}).items():
         rows[:, kernel.NAMES.index(name)] = value
-    wrong = ~np.isfinite(x) | (_POSITIVE[: len(parameters)] & ~(x > 0.0))
+    wrong = ~np.isfinite(x) | (_POSITIVE[:n] & ~(x > 0.0))
     if wrong.any():
         row, i = np.argwhere(wrong)[0]
         raise ValueError(
-            f"row {row}: {parameters[i].name} is {x[row, i]:g} {parameters[i].unit}, expected a "
+            f"row {row}: {PARAMETERS[i].name} is {x[row, i]:g} {PARAMETERS[i].unit}, expected a "
             f"{'positive' if _POSITIVE[i] else 'finite'} number"
         )
-    rows[:, _COLUMNS[: len(parameters)]] = x * _FACTORS[: len(parameters)]
+    rows[:, _INPUTS[:n]] = x * _FACTORS[:n]
     weak = rows[:, kernel.LV_EMAX] <= rows[:, kernel.LV_EMIN]
     if weak.any():
         row = int(np.argmax(weak))
@@ -217,27 +199,49 @@ def pack(
             f"row {row}: lv_emax is {rows[row, kernel.LV_EMAX]:g} mmHg/mL, expected above the "
             f"minimum elastance {rows[row, kernel.LV_EMIN]:g}"
         )
+    if n > len(PAPER_PARAMETERS):
+        _finish_right(rows, x)
     rows[:, kernel.HEART_PERIOD] = 60.0 / heart_rate(patient)
     return rows
+
+
+def _finish_right(rows: FloatArray, x: FloatArray) -> None:
+    """Check the right heart and take the root of the artery from the pulmonary resistance."""
+    rows[:, kernel.PULMONARY_RESISTANCE] -= rows[:, kernel.PULMONARY_CHARACTERISTIC_RESISTANCE]
+    small = rows[:, kernel.PULMONARY_RESISTANCE] <= 0.0
+    if small.any():
+        row = int(np.argmax(small))
+        root = rows[row, kernel.PULMONARY_CHARACTERISTIC_RESISTANCE] * MMHG
+        found = x[row, [p.name for p in PARAMETERS].index("pulmonary_resistance")]
+        raise ValueError(
+            f"row {row}: pulmonary_resistance is {found:g} g/(cm⁴ s), expected above the "
+            f"{root:.3g} of the root of the artery"
+        )
+    weak = rows[:, kernel.RV_EMAX] < rows[:, kernel.RV_EMIN]
+    if weak.any():
+        row = int(np.argmax(weak))
+        raise ValueError(
+            f"row {row}: rv_emax is {rows[row, kernel.RV_EMAX]:g} mmHg/mL, expected at least the "
+            f"minimum elastance {rows[row, kernel.RV_EMIN]:g}"
+        )
 
 
 def run(
     x: ArrayLike,
     patient: Patient,
     setup: str = "6p",
-    numerics: Numerics = Numerics(),
+    numerics: Numerics = DEFAULT_NUMERICS,
     **constants: float,
 ) -> Runs:
     """Forward runs with everything the kernel says about them; see `pack` for the arguments."""
-    rows = pack(x, patient, setup, constants)
+    return _run(pack(x, patient, setup, constants), numerics)
+
+
+def _run(rows: FloatArray, numerics: Numerics) -> Runs:
+    """Run rows of constants."""
+    start = kernel.initial_states(rows)
     return Runs(
-        *kernel.simulate(
-            rows,
-            kernel.initial_states(rows),
-            numerics.time_step,
-            numerics.tolerance,
-            numerics.max_beats,
-        )
+        *kernel.simulate(rows, start, numerics.time_step, numerics.tolerance, numerics.max_beats)
     )
 
 
@@ -245,7 +249,7 @@ def curves(
     x: ArrayLike,
     patient: Patient,
     setup: str = "6p",
-    numerics: Numerics = Numerics(),
+    numerics: Numerics = DEFAULT_NUMERICS,
     **constants: float,
 ) -> dict[str, FloatArray]:
     """Volumes, flows and pressures over one periodic beat.
@@ -266,12 +270,12 @@ def curves(
     ValueError
         As `pack`, or if the run finds no periodic state.
     """
-    x = np.asarray(x, dtype=np.float64)[np.newaxis]
-    runs = run(x, patient, setup, numerics, **constants)
+    x = np.asarray(x, dtype=np.float64)
+    rows = pack(x[np.newaxis], patient, setup, constants)
+    runs = _run(rows, numerics)
     if runs.failed[0]:
-        raise ValueError(f"patient {patient.name!r}: no periodic state for parameters {x[0]}")
-    row = pack(x, patient, setup, constants)[0]
-    _, _, table = kernel.beat(row, runs.start[0], numerics.time_step)
+        raise ValueError(f"patient {patient.name!r}: no periodic state for parameters {x}")
+    _, _, table = kernel.beat(rows[0], runs.start[0], numerics.time_step)
     return {name: table[:, i].copy() for i, name in enumerate(kernel.CURVES)}
 
 
@@ -280,7 +284,7 @@ def _outputs(
 ) -> FloatArray:
     """Objectives of a setup, NaN where the run failed or no body could do what it says."""
     runs = run(x, patient, setup, numerics, **constants)
-    return answers(runs, pack(x, patient, setup, constants), range(_setup(setup)))
+    return answers(runs, pack(x, patient, setup, constants), _COLUMNS[: _size(setup)])
 
 
 def answers(runs: Runs, rows: FloatArray, columns: Sequence[int] | IntArray) -> FloatArray:
@@ -298,7 +302,7 @@ def answers(runs: Runs, rows: FloatArray, columns: Sequence[int] | IntArray) -> 
     -------
     ndarray, shape (n, n_columns)
     """
-    y = runs.outputs[:, list(columns)]
+    y = runs.outputs.take(np.asarray(columns), axis=1)  # row by row in memory
     y[runs.failed] = np.nan
     empty = (runs.status & kernel.NO_STRESSED_VOLUME) != 0
     negative = (runs.status & kernel.NEGATIVE_VOLUME) != 0
@@ -315,10 +319,10 @@ def answers(runs: Runs, rows: FloatArray, columns: Sequence[int] | IntArray) -> 
 
 def problem(
     setup: str = "6p",
-    numerics: Numerics = Numerics(),
+    numerics: Numerics = DEFAULT_NUMERICS,
     **constants: float,
 ) -> Problem:
-    """Personalise the left heart and the systemic circulation.
+    """Personalise the circulation: left heart and systemic side, from 9p on the right heart too.
 
     Patients need ``heart_rate`` (beats per minute, 30 to 200) in their data. With the setups 2p
     and 3p, whose dead volume stays at 10 mL, the model cannot reach end-diastolic volumes above
@@ -326,8 +330,9 @@ def problem(
 
     Parameters
     ----------
-    setup : {"2p", "3p", "5p", "6p"}
-        How many parameters and objectives, in the order of the paper's tables.
+    setup : {"2p", "3p", "5p", "6p", "9p", "12p"}
+        How many parameters and objectives, in the order of `PARAMETERS` and `OBJECTIVES`; the
+        first six are the paper's.
     numerics : Numerics
     **constants : float
         Other values of the fixed constants, by name and in the units of
@@ -341,17 +346,21 @@ def problem(
     Raises
     ------
     ValueError
-        If the setup or a constant is unknown.
+        If the setup or a constant is unknown, or a constant leaves a part of the domain without a
+        model.
     """
-    n = _setup(setup)
+    n = _size(setup)
     lowest = next(p.lower for p in PARAMETERS if p.name == "lv_emax")
     if _known(constants).get("lv_emin", 0.0) >= lowest:
         raise ValueError(
             f"constant 'lv_emin' is {constants['lv_emin']:g} mmHg/mL, expected below the lower "
             f"bound {lowest:g} of lv_emax"
         )
-    version = f"{VERSION}-{source_version(kernel.__file__, Path(__file__))}"
-    if constants or numerics != Numerics():
+    # an elastance range is narrowest at this corner, the pulmonary resistance the smallest
+    corner = [p.upper if p.name.endswith("emin") else p.lower for p in PARAMETERS[:n]]
+    pack(np.array([corner]), Patient("corner", {}, {"heart_rate": 60}), setup, constants)
+    version = f"{VERSION}-{source_version(kernel.__file__, parameters.__file__, Path(__file__))}"
+    if constants or numerics != DEFAULT_NUMERICS:
         options = (numerics.time_step, numerics.tolerance, numerics.max_beats, constants)
         version += f"-{digest(*options)[:12]}"
     return Problem(

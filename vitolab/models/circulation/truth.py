@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vitolab.models.circulation.model import MMHG, PARAMETERS
-from vitolab.models.circulation.setups import FACTORS
+from vitolab.models.circulation.parameters import (
+    CONSTANTS,
+    FURTHER_PARAMETERS,
+    MMHG,
+    PAPER_PARAMETERS,
+)
 from vitolab.models.frozen import read_checked
 
 CHECKSUM = "10da523375c5a89c4def212b0f3b57e5c66cd053e7408672e946a1dfa2234f91"
@@ -30,8 +34,10 @@ def truth() -> dict[str, dict[str, float]]:
     """
     found = {}
     for row in _rows():
-        true = {p.name: float(row[p.name]) for p in PARAMETERS}
-        true |= {name: float(row[f"constant:{name}"]) / FACTORS[name] for name in FACTORS}
+        true = {p.name: float(row[p.name]) for p in PAPER_PARAMETERS}
+        for p in FURTHER_PARAMETERS:
+            name, factor = CONSTANTS[p.name]
+            true[p.name] = float(row[f"constant:{name}"]) / factor
         # the parameter is the total resistance, the constant what follows the root of the artery
         true["pulmonary_resistance"] += (
             float(row["constant:pulmonary_characteristic_resistance"]) * MMHG

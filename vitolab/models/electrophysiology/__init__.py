@@ -2,46 +2,20 @@
 
 from __future__ import annotations
 
-from vitolab.models.electrophysiology.anatomy import Anatomy
-from vitolab.models.electrophysiology.description import mesh_checksum
-from vitolab.models.electrophysiology.frozen import cohort
-from vitolab.models.electrophysiology.hearts import LEAD_FIELDS, Heart, heart, prepare
-from vitolab.models.electrophysiology.importer import load_anatomy, save_anatomy
-from vitolab.models.electrophysiology.leadfield import LEADS
-from vitolab.models.electrophysiology.mesh import generate as generate_anatomy
-from vitolab.models.electrophysiology.model import (
-    OBJECTIVES,
-    PARAMETERS,
-    activation,
-    ecg,
-    features,
-    problem,
-)
-from vitolab.models.electrophysiology.shapes import PRESETS, Shape
-from vitolab.models.electrophysiology.solvability import is_solvable, solvable
-from vitolab.models.frozen import Cohort
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "LEADS",
-    "LEAD_FIELDS",
-    "OBJECTIVES",
-    "PARAMETERS",
-    "PRESETS",
-    "Anatomy",
-    "Cohort",
-    "Heart",
-    "Shape",
-    "activation",
-    "cohort",
-    "ecg",
-    "features",
-    "generate_anatomy",
-    "heart",
-    "is_solvable",
-    "load_anatomy",
-    "mesh_checksum",
-    "prepare",
-    "problem",
-    "save_anatomy",
-    "solvable",
-]
+from vitolab.models.electrophysiology.about import MODEL as MODEL
+from vitolab.models.lazy import listed, loaded
+
+if TYPE_CHECKING:
+    from vitolab.models.electrophysiology.public import *  # noqa: F403
+
+
+def __getattr__(name: str) -> Any:
+    """Load the model when it is first used (PEP 562)."""
+    return loaded(__name__, "public", name)
+
+
+def __dir__() -> list[str]:
+    """List the public names, loaded or not."""
+    return listed(__name__, "public")

@@ -1,41 +1,32 @@
-"""Each forward run of a stored personalisation as a sentence: what was done, and why."""
+"""Each forward run of a personalisation as a sentence: what was done, and why."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from vitolab.mdp import Policy
 from vitolab.problem import Problem
-from vitolab.states import StateSpace
+from vitolab.store.policies import Knowledge, read_knowledge
 from vitolab.trajectories import REASONS
 
-from .problems import action_names, signed
+
+def action_names(problem: Problem) -> list[str]:
+    """What each action of a problem does, in words."""
+    return [signed(problem.describe_action(a)) for a in range(problem.n_actions)]
 
 
-@dataclass(frozen=True)
-class Knowledge:
-    """A stored policy, to explain decisions with.
-
-    Attributes
-    ----------
-    states : StateSpace
-    policy : Policy
-    visits : ndarray of int, shape (n_states, n_actions)
-    """
-
-    states: StateSpace
-    policy: Policy
-    visits: NDArray[np.int64]
+def signed(words: str) -> str:
+    """Words whose negative numbers have a sign as wide as the plus; hyphens stay."""
+    return re.sub(r"(?<![\w-])-(?=\d)", "−", words)
 
 
 def knowledge(arrays: Mapping[str, NDArray[Any]], setup: str, problem: Problem) -> Knowledge | None:
-    """Policy of a setup in the arrays of a run; None if there is none that fits.
+    """Policy of a setup in the arrays of a run, with its visits; None if there is none that fits.
 
     Parameters
     ----------
@@ -44,18 +35,13 @@ def knowledge(arrays: Mapping[str, NDArray[Any]], setup: str, problem: Problem) 
         One that differs by ``, restart`` alone has the same policy.
     problem : Problem
     """
-    shape = (problem.n_actions, problem.n_objectives)
-    for name in (setup, setup.removesuffix(", restart")):
-        if all(f"{name}/{what}" in arrays for what in ("centroids", "q", "v", "visits")):
-            q = arrays[f"{name}/q"]
-            centroids = arrays[f"{name}/centroids"]
-            # a last row may stand for failed runs
-            fits = len(q) in (len(centroids), len(centroids) + 1)
-            if (*q.shape[1:], *centroids.shape[1:]) == shape and fits:
-                states = StateSpace(centroids, problem.tolerance)
-                failing = arrays.get(f"{name}/failing")
-                policy = Policy(q, arrays[f"{name}/v"], failing=failing)
-                return Knowledge(states, policy, arrays[f"{name}/visits"])
+    for name in dict.fromkeys((setup, setup.removesuffix(", restart"))):
+        try:
+            known = read_knowledge(arrays, name, problem)
+        except ValueError:
+            continue
+        if known.visits is not None:
+            return known
     return None
 
 
@@ -68,7 +54,7 @@ def because(known: Knowledge, c: NDArray[np.float64], action: int, names: list[s
     c : ndarray
     action : int
     names : list of str
-        See `problems.action_names`.
+        See `action_names`.
     """
     state = int(known.states.quantize(c[np.newaxis])[0])
     q = known.policy.q[state]
@@ -76,25 +62,25 @@ def because(known: Knowledge, c: NDArray[np.float64], action: int, names: list[s
     order = np.argsort(-q, kind="stable")
     best = int(order[0])
     candidates = int(np.count_nonzero(chance))
-    seen = int(known.visits[state, action])
+    seen = 0 if known.visits is None else int(known.visits[state, action])
     if q.max() - q.min() <= 1e-6 * abs(float(q.max())):
         return f"in state {state} all actions seem equally good, and one is drawn at random"
-    told = f"in state {state} it is {'worth' if seen else 'taken to be worth'} {q[action]:.2f}"
+    text = f"in state {state} it is {'worth' if seen else 'taken to be worth'} {q[action]:.2f}"
     equals = int(np.count_nonzero(np.abs(q - q[best]) < 0.005)) - 1
     if q[action] > q[best] - 0.005:
         other = int(order[1]) if best == action else best
-        told += ", no action there is worth more"
-        told += f" ({equals} other{'' if equals == 1 else 's'} as much)" if equals else ""
-        told += "" if equals else f" (next best: {names[other]}, {q[other]:.2f})"
+        text += ", no action there is worth more"
+        text += f" ({equals} other{'' if equals == 1 else 's'} as much)" if equals else ""
+        text += "" if equals else f" (next best: {names[other]}, {q[other]:.2f})"
     else:
-        told += f", the best action there is {names[best]}, worth {q[best]:.2f}"
+        text += f", the best action there is {names[best]}, worth {q[best]:.2f}"
     if chance[action] > 0:
         share = f"one of {candidates} candidates, drawn in {100 * chance[action]:.0f} % of cases"
-        told += f"; it is {'the only candidate' if candidates == 1 else share}"
+        text += f"; it is {'the only candidate' if candidates == 1 else share}"
     else:
-        told += "; this policy would have discarded it"
+        text += "; this policy would have discarded it"
     often = f"seen {seen} time{'' if seen == 1 else 's'}" if seen else "never tried there"
-    return signed(f"{told}; {often} in training")
+    return signed(f"{text}; {often} in training")
 
 
 def has_reasons(trace: pd.DataFrame) -> bool:
@@ -112,7 +98,7 @@ def acted(state: int, why: Mapping[str, float], names: list[str]) -> str:
     why : mapping of str to float
         See `vitolab.trajectories.REASONS`.
     names : list of str
-        See `problems.action_names`.
+        See `action_names`.
     """
     candidates, seen, draws = int(why["candidates"]), int(why["seen"]), why["chance"] < 1.0
     q, best = why["q"], why["q_best"]
@@ -120,23 +106,23 @@ def acted(state: int, why: Mapping[str, float], names: list[str]) -> str:
         taken = "one is drawn at random" if draws else "the first is taken"
         return f"in state {state} all actions seem equally good, and {taken}"
     digits = 2 if q == best or f"{q:.2f}" != f"{best:.2f}" else 5
-    told = f"in state {state} it is {'worth' if seen else 'taken to be worth'} {q:.{digits}f}"
+    text = f"in state {state} it is {'worth' if seen else 'taken to be worth'} {q:.{digits}f}"
     if q >= best:
-        told += ", no action there is worth more"
+        text += ", no action there is worth more"
     else:
-        told += f", the best action there is {names[int(why['best'])]}, worth {best:.{digits}f}"
+        text += f", the best action there is {names[int(why['best'])]}, worth {best:.{digits}f}"
     if candidates == 1:
-        told += "; it is the only candidate"
+        text += "; it is the only candidate"
     elif draws:
-        told += f"; it is one of {candidates} candidates, drawn in {100 * why['chance']:.0f} % of "
-        told += "cases"
+        text += f"; it is one of {candidates} candidates, drawn in {100 * why['chance']:.0f} % of "
+        text += "cases"
     else:
-        told += f"; of {candidates} candidates this agent always takes the best"
+        text += f"; of {candidates} candidates this agent always takes the best"
     often = f"seen {seen} time{'' if seen == 1 else 's'}" if seen else "never tried there"
-    return signed(f"{told}; {often} in training")
+    return signed(f"{text}; {often} in training")
 
 
-def sentences(trace: pd.DataFrame, problem: Problem, known: Knowledge | None) -> list[str]:
+def sentences(trace: pd.DataFrame, problem: Problem, known: Knowledge | None = None) -> list[str]:
     """One sentence for each forward run of a trace, in its order.
 
     Parameters
@@ -145,8 +131,12 @@ def sentences(trace: pd.DataFrame, problem: Problem, known: Knowledge | None) ->
         Rows of one personalisation, by iteration.
     problem : Problem
     known : Knowledge, optional
-        Explains the actions where the agent that acted left no reasons; without it actions are
-        then named, but not explained.
+        Explains the actions where the agent that acted left no reasons; without it, such actions
+        are named, but not explained.
+
+    Returns
+    -------
+    list of str
     """
     names = action_names(problem)
     reasons: list[dict[Any, Any]] = [{}] * len(trace)
@@ -159,7 +149,7 @@ def sentences(trace: pd.DataFrame, problem: Problem, known: Knowledge | None) ->
     actions = trace["action"].to_numpy()
     has_states = bool((trace["state"] >= 0).any())
     expected = _expected(trace, problem)
-    told = []
+    text = []
     for t, event in enumerate(trace["event"]):
         failed = not np.isfinite(c[t]).all()
         action = int(actions[t])
@@ -182,8 +172,8 @@ def sentences(trace: pd.DataFrame, problem: Problem, known: Knowledge | None) ->
         end = ". The model gave no answer." if failed else "."
         if not failed and np.all(np.abs(c[t]) < tolerance):
             end = ". Every misfit is within its tolerance: solved."
-        told.append(f"Run {t + 1}: {words}{end}")
-    return told
+        text.append(f"Run {t + 1}: {words}{end}")
+    return text
 
 
 def _expected(trace: pd.DataFrame, problem: Problem) -> NDArray[np.float64] | None:
@@ -205,7 +195,7 @@ def _expecting(expected: NDArray[np.float64], found: NDArray[np.float64]) -> str
 
 
 def _restarted(before: NDArray[np.float64], has_states: bool, has_model: bool) -> str:
-    """Why a method began anew after a run."""
+    """Why a method restarted after a run."""
     if not np.isfinite(before).all():
         return "the model gave no answer in the run before"
     if has_states:

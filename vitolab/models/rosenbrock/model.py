@@ -12,6 +12,8 @@ from vitolab.files import source_version, stream
 from vitolab.kernels import rosenbrock as kernels
 from vitolab.problem import Border, FloatArray, Objective, Parameter, Patient, Problem
 
+__all__ = ["OBJECTIVES", "PARAMETERS", "cohort", "grid", "optimum", "problem", "values"]
+
 PARAMETERS = (
     Parameter("x1", "x₁", "", -5.0, 5.0, 0.0, 0.01),
     Parameter("x2", "x₂", "", -5.0, 5.0, 0.0, 0.01),
@@ -31,6 +33,23 @@ def _signed(x: FloatArray, patient: Patient) -> FloatArray:
 def _absolute(x: FloatArray, patient: Patient) -> FloatArray:
     """Both terms without their sign, as the paper prints its objectives."""
     return np.abs(_signed(x, patient))
+
+
+def values(x: FloatArray, patient: Patient) -> FloatArray:
+    """Values of a function of the family.
+
+    Parameters
+    ----------
+    x : ndarray, shape (n, 2)
+    patient : Patient
+        With ``alpha`` in its data.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+    """
+    f: FloatArray = _signed(x, patient) ** 2 @ np.array([1.0, 100.0])
+    return f
 
 
 def problem(*, extended: bool = False, absolute: bool = False, border: Border = "free") -> Problem:
