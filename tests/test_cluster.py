@@ -18,12 +18,11 @@ import pytest
 import simulators
 from part_store import Parts
 
-from vitolab import cli
+from vitolab import cli, studies
 from vitolab.adapters import FunctionModel
 from vitolab.exploration import explore
 from vitolab.failures import CannotRun
 from vitolab.parallel import workers
-from vitolab.studies import running as studies
 from vitolab.studies.notebooks import execute
 from vitolab.validation import leave_one_out
 

@@ -14,12 +14,11 @@ import pytest
 from dashboard_runs import listed
 from nbformat.v4 import new_code_cell, new_notebook
 
-from vitolab import cli
+from vitolab import cli, studies
 from vitolab.dashboard import load_dashboards
 from vitolab.models import circulation, electrophysiology
 from vitolab.store import Run, list_runs
 from vitolab.studies import GIVEN, STUDIES, Study, base
-from vitolab.studies import running as studies
 from vitolab.studies.notebooks import declared_parameters, find_notebook
 
 ROOT = Path(studies.__file__).parents[2]

@@ -27,7 +27,7 @@ STUDIES = {
 }
 _STUDY = """
 import json, os, pathlib, sys
-from vitolab.studies import running as studies
+from vitolab import studies
 os.nice(10)
 name, overrides, results = sys.argv[1:]
 info = studies.run(
