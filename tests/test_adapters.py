@@ -426,7 +426,7 @@ def test_programs_of_several_patients_at_a_time_do_not_hold_up_who_is_stopped(tm
     script = tmp_path / "script.py"
     script.write_text(
         "import numpy as np\n"
-        "from vitolab import workers\n"
+        "from vitolab.parallel import workers\n"
         "from vitolab.adapters import ProgramModel\n"
         "from vitolab.problem import Patient\n"
         f"command = ('sh', '-c', 'touch {tmp_path}/$$; sleep 100')\n"

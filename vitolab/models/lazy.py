@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 
@@ -22,16 +22,13 @@ def loaded(package: str, home: str, name: str) -> Any:
     AttributeError
         If there is no such name.
     """
-    missing = AttributeError(f"module {package!r} has no attribute {name!r}")
-    if name.startswith("__"):
-        raise missing
-    public = import_module(f"{package}.{home}")
-    if hasattr(public, name):
-        return getattr(public, name)
-    submodule = sys.modules.get(f"{package}.{name}")
-    if submodule is None:
-        raise missing
-    return submodule
+    if not name.startswith("__"):
+        if find_spec(f"{package}.{name}") is not None:  # a module, which may not need the others
+            return import_module(f"{package}.{name}")
+        public = import_module(f"{package}.{home}")
+        if hasattr(public, name):
+            return getattr(public, name)
+    raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
 
 def listed(package: str, home: str) -> list[str]:
