@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -201,6 +202,32 @@ def test_a_notebook_is_found_in_the_installed_package_or_else_in_the_clone(
         folder.mkdir(parents=True)
         (folder / "a.ipynb").touch()
         assert notebooks.find_notebook("a.ipynb") == folder / "a.ipynb"
+
+
+def test_a_log_whose_stream_is_closed_says_nothing_of_the_cells_of_a_run(tmp_path: Path) -> None:
+    """A program that logs, and whose output went elsewhere meanwhile, runs a study."""
+    program = f"""
+import io, logging
+stream = io.StringIO()
+logging.basicConfig(level=logging.INFO, stream=stream)
+stream.close()
+from pathlib import Path
+from vitolab.studies.notebooks import execute
+print(repr(execute(Path({str(one_cell(tmp_path))!r}), Path({str(tmp_path)!r}), {{}})))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout == "''\n"
+    assert "papermill" not in done.stderr
+
+
+def one_cell(folder: Path) -> Path:
+    """Notebook of one cell that prints."""
+    path = folder / "one.ipynb"
+    cells = [new_code_cell("n = 1", metadata={"tags": ["parameters"]}), new_code_cell("print(n)")]
+    nbformat.write(new_notebook(cells=cells), path)
+    return path
 
 
 def test_the_duration_of_a_long_profile_is_said_first(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
+import logging
 import os
 import sys
 import tempfile
@@ -223,6 +224,9 @@ def _execute_once(
     """Execute a notebook by the running interpreter."""
     import papermill
 
+    # What it logs is in the run itself. Handlers that the host program has on the root logger may
+    # have lost their stream meanwhile, and would complain of every line.
+    logging.getLogger("papermill").propagate = False
     # papermill takes braces in a path for parameters
     source, target = (str(p).replace("{", "{{").replace("}", "}}") for p in (notebook, output))
     executed: NotebookNode = papermill.execute_notebook(
