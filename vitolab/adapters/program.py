@@ -252,6 +252,7 @@ class ProgramModel:
                     start_new_session=True,  # so that what it starts can be ended with it
                 )
 
+            running.check()
             with killed_with_this(start) as process:
                 try:
                     with running.held(partial(_kill_group, process.pid)):

@@ -49,6 +49,12 @@ class Running:
         self._ends: list[Callable[[], None]] = []
         self._is_over = False
 
+    def check(self) -> None:
+        """Refuse to begin anything when all is over."""
+        with self._lock:
+            if self._is_over:
+                raise CancelledError
+
     @contextmanager
     def held(self, end: Callable[[], None]) -> Iterator[None]:
         """Know meanwhile how to end something; refused when all is over."""
