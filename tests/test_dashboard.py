@@ -47,7 +47,7 @@ def listed(root):
 
 
 @given(
-    page=st.sampled_from(selection.PAGES),
+    page=st.sampled_from(list(selection.PAGES)),
     runs=st.lists(names, max_size=8, unique=True),
     patient=st.just("") | st.from_regex(r"\w[\w. -]{0,63}", fullmatch=True),
     setup=st.just("") | names,

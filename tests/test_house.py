@@ -331,3 +331,53 @@ def test_the_layers_of_the_guide_are_those_of_the_contract():
     table = guide.partition("## Layers")[2].split("```")[1]
     named = [re.split(r"\s{2,}", line)[0] for line in table.strip().splitlines()]
     assert named == layers["layers"]
+
+
+def additions() -> dict[str, list[str]]:
+    """Files to touch for each addition, as the guide lists them."""
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = guide.partition("## I want to add")[2].partition("\n## ")[0]
+    rows = [line.strip("|").split("|") for line in table.splitlines() if line.startswith("| a")]
+    return {
+        name.strip(): re.findall(r"`((?:vitolab|dashboards|notebooks)/[^`]*)`", files)
+        for name, files in rows
+    }
+
+
+def test_what_is_to_be_touched_for_an_addition_is_there_and_is_little():
+    found = additions()
+    assert len(found) == 10
+    for name, files in found.items():
+        for file in files:
+            assert (ROOT / file).exists(), f"{name}: {file}"
+    assert sum(len(files) <= 3 for files in found.values()) >= 9
+
+
+def test_a_method_is_known_by_its_row_and_not_by_its_name():
+    """Nothing but the table, and what shows one method in particular, guesses from a name."""
+    guesses = re.compile(r"startswith\(.vito|.cascade. (?:not )?in |.vito. (?:not )?in name")
+    for folder in ("vitolab", "dashboards"):
+        for path in (ROOT / folder).rglob("*.py"):
+            assert not guesses.search(path.read_text(encoding="utf-8")), path
+
+
+def test_layers_are_nine_at_most():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = next(c for c in contracts["tool"]["importlinter"]["contracts"] if c["id"] == "layers")
+    assert len(layers["layers"]) <= 9
+
+
+def test_files_hold_one_idea():
+    """At most 350 lines, but kernels, which numba wants self-contained."""
+    listed = subprocess.run(
+        ["git", "ls-files", "vitolab/*.py", "dashboards/*.py"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    files = [ROOT / name for name in listed.stdout.split() if "/kernels/" not in name]
+    if not files:
+        pytest.skip("no clone: git lists no files")
+    long = {p.name: n for p in files if (n := len(p.read_text("utf-8").splitlines())) > 350}
+    assert not long

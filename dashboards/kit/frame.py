@@ -16,14 +16,12 @@ from panel.io.resources import LOCAL_DIST
 from . import safe
 from .address import sync
 from .pace import Pace
-from .selection import Selection
+from .selection import PAGES, Selection
 from .source import Source, shared
 from .worker import Worker
 
 pn.extension(sizing_mode="stretch_width", design="native")
 
-TITLES = {"runs": "Runs", "results": "Results", "policy": "Policy", "patient": "Patient"}
-TITLES |= {"teach": "Teach"}
 SYNTHETIC = "patients are synthetic, but for those of your own files"
 POLL = 100  # ms between two looks for finished work
 REFRESH = 2.0  # s between two listings of the store
@@ -59,7 +57,7 @@ class Frame:
         self.header = safe.html("", css=["store"])
         self.notice = safe.html("", css=["notices"])
         self.navigation = pn.widgets.RadioButtonGroup(
-            options={title: page for page, title in TITLES.items()},
+            options={title: page for page, title in PAGES.items()},
             value=selection.page,
             color="default",
             css_classes=["pages"],

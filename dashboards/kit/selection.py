@@ -11,7 +11,14 @@ import param
 
 from vitolab.store.folder import Status
 
-PAGES = ("runs", "results", "policy", "patient", "teach")
+#: Titles of the pages by name, in the order of the navigation.
+PAGES = {
+    "runs": "Runs",
+    "results": "Results",
+    "policy": "Policy",
+    "patient": "Patient",
+    "teach": "Teach",
+}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ ,-]{0,63}")
 # the names that `vitolab.patients` takes from a file
 _PATIENT = re.compile(r"\w[\w. -]{0,63}")
