@@ -176,3 +176,18 @@ def bad_folders(root: Path) -> dict[str, Path]:
     (made["future"] / "run.json").write_text('{"schema_version": 99}', encoding="utf-8")
     (made["foreign"] / "holiday.jpg").write_bytes(b"\xff\xd8")
     return made
+
+
+def write_csv(path: Path, patients: list[Patient], **further: list[str]) -> Path:
+    """Write patients of the linear problem as a user would."""
+    rows = [
+        {
+            "patient": p.name,
+            "offset": p.data["offset"],
+            "u [mL]": p.measurements["u"],
+            "w [mmHg]": p.measurements["w"],
+        }
+        for p in patients
+    ]
+    pd.DataFrame(rows).assign(**further).to_csv(path, index=False)
+    return path

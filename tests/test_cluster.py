@@ -17,12 +17,15 @@ import pandas as pd
 import pytest
 import simulators
 from part_store import Parts
+from stores import write_csv
 
 from vitolab import cli, studies
 from vitolab.adapters import FunctionModel
 from vitolab.exploration import explore
 from vitolab.failures import CannotRun
 from vitolab.parallel import workers
+from vitolab.patients import read_patients
+from vitolab.personalization import personalize_file
 from vitolab.studies.notebooks import execute
 from vitolab.validation import leave_one_out
 
@@ -100,6 +103,30 @@ def test_folds_have_the_same_bits_though_half_the_workers_are_lost(
     assert len(run.parts) == 10
     assert_same(serial, run)
     assert len(cluster.scheduler.workers) == 2
+
+
+def test_patients_of_a_file_have_the_same_fit_whoever_computes_them(
+    linear_problem, linear_patients, tmp_path, monkeypatch, near
+):
+    path = write_csv(tmp_path / "clinic.csv", linear_patients[:4])
+    table = read_patients(path, linear_problem, data={"offset": ""})
+
+    def fitted(where: str) -> pd.DataFrame:
+        return personalize_file(
+            linear_problem,
+            table,
+            setup="2p",
+            train_on=linear_patients,
+            n_states=12,
+            n_samples=60,
+            max_runs=20,
+            methods=("vito", "least-squares"),
+            results_root=tmp_path / where,
+        )
+
+    here = fitted("here")
+    monkeypatch.setenv(workers.SCHEDULER, near.scheduler_address)
+    pd.testing.assert_frame_equal(fitted("there"), here, check_exact=True)
 
 
 def test_a_task_that_no_worker_survives_ends_the_run(monkeypatch, cluster):

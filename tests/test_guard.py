@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
+from vitolab import agent
 from vitolab.failures import CannotRun, Kind, collected
 from vitolab.guard import personalized
 from vitolab.reference import NelderMead
 from vitolab.trajectories import StopReason
-from vitolab.validation import references
+from vitolab.validation import leave_one_out, references
 from vitolab.validation.references import reference_runs
 
 
@@ -96,3 +97,50 @@ def test_the_other_patients_go_on(linear_problem, linear_patients, monkeypatch):
     assert rows["P0"]["stop_reason"] != "error"
     failures = [f for _, _, f in parts.values() if f is not None]
     assert any("Singular matrix" in text for f in failures for text in f["text"])
+
+
+class Kept(Parts):
+    """Explorations may be recorded, too."""
+
+    def write_failures(self, key, failures):
+        assert failures is None
+
+
+def raise_without(name, monkeypatch):
+    """Let the learning raise wherever nobody of this name is learned from."""
+    learn = agent.Vito.learn.__func__
+
+    def learned(cls, problem, walks, *args, **kwargs):
+        if name not in walks.patients:
+            raise np.linalg.LinAlgError("Singular matrix")
+        return learn(cls, problem, walks, *args, **kwargs)
+
+    monkeypatch.setattr(agent.Vito, "learn", classmethod(learned))
+
+
+def fold(parts, problem, patients, **more):
+    sizes = {"n_states": {"linear": [10]}, "n_samples": {"linear": [30]}, "max_runs": 10}
+    leave_one_out(parts, {"linear": problem}, patients, **(sizes | more))
+
+
+def test_an_error_of_the_learning_is_the_patients_who_was_left_out(
+    linear_problem, linear_patients, monkeypatch
+):
+    raise_without("P1", monkeypatch)
+    parts = Kept()
+    fold(parts, linear_problem, linear_patients[:4], methods=["vito", "vito-continuous"])
+    rows = {
+        (row["method"], row["patient"]): row["stop_reason"]
+        for table, _, _ in parts.values()
+        for row in table.to_dict("records")
+    }
+    assert len(rows) == 8
+    assert [key for key, reason in rows.items() if reason == "error"] == [("vito", "P1")]
+
+
+def test_a_study_of_nothing_but_errors_fails_with_the_first(
+    linear_problem, linear_patients, monkeypatch
+):
+    raise_without("nobody", monkeypatch)
+    with pytest.raises(RuntimeError, match="every personalisation ended by an error: LinAlgError"):
+        fold(Kept(), linear_problem, linear_patients[:3])

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from stores import write_csv
 
 from vitolab import agent, personalization
 from vitolab.failures import CannotRun
@@ -18,21 +19,6 @@ from vitolab.problem import Patient, Problem
 from vitolab.store import latest, list_runs
 
 DATA = {"offset": ""}
-
-
-def write_csv(path: Path, patients: list[Patient], **further: list[str]) -> Path:
-    """Write patients of the linear problem as a user would."""
-    rows = [
-        {
-            "patient": p.name,
-            "offset": p.data["offset"],
-            "u [mL]": p.measurements["u"],
-            "w [mmHg]": p.measurements["w"],
-        }
-        for p in patients
-    ]
-    pd.DataFrame(rows).assign(**further).to_csv(path, index=False)
-    return path
 
 
 @pytest.fixture
