@@ -30,7 +30,6 @@ from vitolab.quantities import (
 from vitolab.running import Part, Runs, guarded
 
 __all__ = [
-    "LARGEST_MULTIPLIER",
     "BoolArray",
     "Border",
     "FloatArray",
@@ -235,7 +234,7 @@ class Problem:
 
     def featured(self, patient: Patient) -> FloatArray:
         """Features of a patient, shape (n_features,); NaN where the data hold no such number."""
-        found = [patient.data.get(name) for name in self.features]
+        found = (patient.data.get(name) for name in self.features)
         return np.array([v if isinstance(v, (int, float)) else np.nan for v in found], dtype=float)
 
     def misfit(self, y: ArrayLike, z: ArrayLike) -> FloatArray:
@@ -282,7 +281,7 @@ class Problem:
         Raises
         ------
         CannotRun
-            If the model says that it cannot be run at all; see `vitolab.failures`.
+            If the model says that it cannot be run at all.
         """
         runs = guarded(self.simulate, self.objectives, x, patient)
         if self.confirm is None or confirm is None:

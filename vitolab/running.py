@@ -30,8 +30,8 @@ class Runs:
     @property
     def failed(self) -> BoolArray:
         """Which runs failed, shape (n,)."""
-        answered: BoolArray = np.isfinite(self.y).all(axis=1)
-        return ~answered
+        failed: BoolArray = np.any(~np.isfinite(self.y), axis=-1)
+        return failed
 
     def by_row(self) -> list[tuple[Failure, ...]]:
         """Failure of each row, none where the run answered."""
