@@ -161,11 +161,10 @@ class Problem:
 
         Parameter by parameter, from the largest decrement to the largest increment.
         """
-        multiples = [-m for m in reversed(self.multipliers)] + list(self.multipliers)
+        multiples = [*(-m for m in reversed(self.multipliers)), *self.multipliers]
         actions = np.zeros((self.n_actions, self.n_parameters), dtype=np.int64)
         for i in range(self.n_parameters):
-            rows = slice(i * len(multiples), (i + 1) * len(multiples))
-            actions[rows, i] = multiples
+            actions[i * len(multiples) : (i + 1) * len(multiples), i] = multiples
         return fixed(actions)
 
     def describe(self) -> dict[str, Any]:

@@ -231,8 +231,8 @@ class Vito:
         for t in range(max_runs):
             runs = problem.run(x[walking, t], patient, confirm=z)
             y[walking, t] = runs.y
-            for i, failure in zip(walking.tolist(), runs.by_row(), strict=True):
-                failures[i] += failure
+            for i, failure in zip(walking[runs.failed].tolist(), runs.failures, strict=True):
+                failures[i].append(failure)
             n_runs[walking] = t + 1
             worked = np.isfinite(y[walking, t]).all(axis=1)
             alive = walking[worked]
