@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from vitolab.adapters import FileFunction, FunctionModel, OdeFunction, ProgramModel, fmu
 from vitolab.adapters import function as function_module
-from vitolab.failures import CannotRun, Kind, collected, explained
+from vitolab.failures import CannotRun, Kind
 from vitolab.parallel import processes
 from vitolab.problem import Objective, Parameter, Patient, Problem
 
@@ -30,9 +30,8 @@ OUTPUTS = ("u", "w")
 
 def causes(model, x):
     """Answers of a model, and its causes by row."""
-    with explained() as reasons:
-        y = model(np.array(x, dtype=float), PATIENT)
-    return y, reasons
+    found = model.answers(np.array(x, dtype=float), PATIENT)
+    return found.y, found.reasons
 
 
 @pytest.fixture(scope="module")
@@ -111,10 +110,10 @@ def test_retries_are_made_and_counted(tmp_path):
     patient = Patient("P", {}, {"folder": str(tmp_path)})
     for n_workers in (0, 1):
         model = FunctionModel(lucky, OUTPUTS, retries=2, n_workers=n_workers)
-        with explained() as reasons:
-            y = model(np.array([[n_workers + 0.1, 2.0], [n_workers + 0.2, 9.0]]), patient)
-        assert np.array_equal(np.isfinite(y).all(axis=1), [True, False])
-        assert reasons == {1: (Kind.RAISED, "OSError: license server", 2)}
+        x = np.array([[n_workers + 0.1, 2.0], [n_workers + 0.2, 9.0]])
+        found = model.answers(x, patient)
+        assert np.array_equal(np.isfinite(found.y).all(axis=1), [True, False])
+        assert found.reasons == {1: (Kind.RAISED, "OSError: license server", 2)}
         model.close()
 
 
@@ -223,9 +222,8 @@ def holding_a_lock():
 def test_a_model_that_cannot_be_run_at_all_ends_the_work(function, n_workers, says):
     model = FunctionModel(function, OUTPUTS, n_workers=n_workers)
     for problem in (problem_of(model), problem_of(model).observing(["u"])):
-        with collected() as record, pytest.raises(CannotRun, match=says) as caught:
+        with pytest.raises(CannotRun, match=says) as caught:
             problem.run(np.zeros((3, 2)), PATIENT)
-        assert record.failures == ()
     assert str(deepcopy(caught.value)) == str(caught.value)
     model.close()
 
@@ -332,21 +330,21 @@ def test_an_output_that_is_not_measured_may_be_missing():
         with FunctionModel(half, OUTPUTS, n_workers=n_workers) as model:
             for simulate in (model, batched):
                 problem = problem_of(simulate)
-                with collected() as record:
-                    assert np.array_equal(problem.observing(["u"]).run(x, PATIENT), x[:, :1])
-                    assert record.failures == ()
-                    assert np.isnan(problem.run(x, PATIENT)[:, 1]).all()
-                assert [(f.kind, f.text) for f in record.failures] == [(Kind.NOT_FINITE, "w")]
+                part, whole = problem.observing(["u"]).run(x, PATIENT), problem.run(x, PATIENT)
+                assert np.array_equal(part.y, x[:, :1])
+                assert part.failures == ()
+                assert np.isnan(whole.y[:, 1]).all()
+                assert [(f.kind, f.text) for f in whole.failures] == [(Kind.NOT_FINITE, "w")] * 2
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])
 def test_a_part_of_a_wrong_shape_is_a_wrong_shape(n_outputs):
     problem = problem_of(lambda x, patient: np.ones((len(x), n_outputs))).observing(["w"])
-    with collected() as record:
-        assert np.isnan(problem.run(np.zeros((2, 2)), PATIENT)).all()
-    assert [(f.kind, f.text) for f in record.failures] == [
+    runs = problem.run(np.zeros((2, 2)), PATIENT)
+    assert np.isnan(runs.y).all()
+    assert [(f.kind, f.text) for f in runs.failures] == [
         (Kind.SHAPE, f"shape (1, {n_outputs}), expected (1, 2)")
-    ]
+    ] * 2
 
 
 @pytest.mark.parametrize("value", [True, "1.5", np.bool_(0), 10**400])
@@ -627,9 +625,8 @@ def test_what_the_system_refuses_is_no_failed_run(tmp_path):
         (no_program, "gone.sh cannot be run: FileNotFoundError"),
         (broken, "the model cannot be prepared: ModuleNotFoundError"),
     ):
-        with collected() as record, pytest.raises(CannotRun, match=says):
+        with pytest.raises(CannotRun, match=says):
             problem_of(model).run(np.zeros((3, 2)), PATIENT)
-        assert record.failures == ()
 
 
 def test_functions_of_a_file_write_and_read(tmp_path):
@@ -738,10 +735,10 @@ def test_a_solver_that_gives_up_is_a_failed_run():
         (Objective("u", "u", "", 1.0),),
         model,
     )
-    with collected() as record:
-        assert np.isnan(problem.run(np.array([[0.5]]), PATIENT)).all()
-    assert record.failures[0].kind is Kind.RAISED
-    assert record.failures[0].text.startswith("ArithmeticError: the solver gave up")
+    runs = problem.run(np.array([[0.5]]), PATIENT)
+    assert np.isnan(runs.y).all()
+    assert runs.failures[0].kind is Kind.RAISED
+    assert runs.failures[0].text.startswith("ArithmeticError: the solver gave up")
 
 
 def cycle(**more):

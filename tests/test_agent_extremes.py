@@ -12,7 +12,8 @@ from vitolab.agent.deviation import NOISE, Deviation, _covariance
 from vitolab.agent.experience import basis
 from vitolab.exploration import explore
 from vitolab.identifiability import sensitivity
-from vitolab.problem import LARGEST, Objective, Parameter, Patient, Problem
+from vitolab.problem import Objective, Parameter, Patient, Problem
+from vitolab.quantities import LARGEST
 
 NAMES = ("P0", "P1", "P2", "P3")
 

@@ -3,6 +3,7 @@
 import shutil
 from concurrent.futures import CancelledError
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,12 +12,15 @@ from analytic import linear
 from part_store import Parts
 from simulators import corner, leaving, nothing, nowhere, raising, short, with_value
 
+import vitolab
 from vitolab import validation
 from vitolab.agent import ContinuousVito, Vito
 from vitolab.exploration import explore
-from vitolab.failures import LONGEST, MOST, OTHERS, Failure, Kind, Record, collected, explain
+from vitolab.failures import LONGEST, MOST, OTHERS, Failure, Kind, Reason, Record
 from vitolab.problem import Patient
+from vitolab.problemfile.simulators import Scaled
 from vitolab.reference import BobyqaSimple, LeastSquares, NelderMead
+from vitolab.running import Answers
 from vitolab.store import OpenRun, Run, open_run
 from vitolab.store.tables import failure_table, patient_table
 from vitolab.uncertainty.methods import Learning, Methods, vito_learner
@@ -40,12 +44,15 @@ def test_whatever_goes_wrong_is_one_row_and_one_record(
 ):
     problem = replace(linear_problem, simulate=corner(say))
     x = np.array([[0.0, 1.0], [3.0, -1.0], [1.0, 2.0], [4.0, 0.5]])
-    with collected() as record:
-        y = problem.run(x, linear_patients[0])
+    runs = problem.run(x, linear_patients[0])
+    y = runs.y
     failed = np.array([False, True, False, True])
     assert np.array_equal(~np.isfinite(y).all(axis=1), failed)
     assert np.array_equal(y[~failed], linear(x[~failed], linear_patients[0]))
-    assert record.failures == (Failure("P0", kind, text, (3.0, -1.0), n_runs=2),)
+    assert runs.failures == (
+        Failure("P0", kind, text, (3.0, -1.0)),
+        Failure("P0", kind, text, (4.0, 0.5)),
+    )
 
 
 @pytest.mark.parametrize(("say", "kind", "text"), WAYS.values(), ids=WAYS)
@@ -91,10 +98,11 @@ def test_every_method_counts_failed_runs_and_takes_none_for_a_success(
         "bobyqa": lambda: BobyqaSimple(problem),
     }[method]()
     starts = np.array([[2.2, 0.0], [4.5, 4.0], [1.9, -4.0]])
-    with collected() as record:
-        fits = agent.personalize_from(linear_patients[0], starts, max_runs=40, seed=3)
-    assert sum(f.n_runs for f in record.failures) == sum(fit.n_failed for fit in fits) > 0
+    fits = agent.personalize_from(linear_patients[0], starts, max_runs=40, seed=3)
+    assert sum(fit.n_failed for fit in fits) > 0
     for fit in fits:
+        failed = ~np.isfinite(fit.trace.y).all(axis=1)
+        assert [f.x for f in fit.failures] == list(map(tuple, fit.trace.x[failed].tolist()))
         assert fit.n_runs == len(fit.trace.x) <= 40
         assert fit.n_failed == np.count_nonzero(fit.trace.x[:, 0] > 2)
         assert not fit.solved or problem.is_solved(fit.misfits)
@@ -104,13 +112,10 @@ def test_a_model_says_itself_why_a_row_failed(linear_problem, linear_patients):
     def simulate(x, patient):
         y = linear(x, patient)
         y[1] = np.nan
-        explain(1, Kind.TIME_OUT, "3 s\nmore", n_retries=2)
-        return y
+        return Answers(y, {1: Reason(Kind.TIME_OUT, "3 s\nmore", n_retries=2)})
 
-    with collected() as record:
-        replace(linear_problem, simulate=simulate).run(np.zeros((2, 2)), linear_patients[0])
-    assert record.failures == (Failure("P0", Kind.TIME_OUT, "3 s", (0.0, 0.0), 1, 2),)
-    simulate(np.zeros((2, 2)), linear_patients[0])  # nobody asks
+    runs = replace(linear_problem, simulate=simulate).run(np.zeros((2, 2)), linear_patients[0])
+    assert runs.failures == (Failure("P0", Kind.TIME_OUT, "3 s", (0.0, 0.0), 1, 2),)
 
 
 def test_a_problem_of_which_no_run_answers_stops_early(linear_problem, linear_patients):
@@ -186,9 +191,8 @@ def test_what_was_called_off_has_not_failed(linear_problem, linear_patients):
         raise CancelledError
 
     problem = replace(linear_problem, simulate=simulate)
-    with collected() as record, pytest.raises(CancelledError):
+    with pytest.raises(CancelledError):
         problem.run(np.zeros((3, 2)), linear_patients[0])
-    assert record.failures == ()
 
 
 def test_causes_are_told_apart_up_to_a_number():
@@ -206,9 +210,8 @@ def test_texts_are_short_lines(linear_problem):
     def simulate(x, patient):
         raise ValueError("\n \n" + 1000 * "long" + "\nTraceback")
 
-    with collected() as record:
-        replace(linear_problem, simulate=simulate).run(np.zeros((1, 2)), Patient("P", {}))
-    assert record.failures[0].text == ("ValueError: " + (1000 * "long")[:LONGEST])
+    runs = replace(linear_problem, simulate=simulate).run(np.zeros((1, 2)), Patient("P", {}))
+    assert runs.failures[0].text == ("ValueError: " + (1000 * "long")[:LONGEST])
 
 
 def test_the_first_of_longer_walks_have_failures_of_their_own(
@@ -253,12 +256,46 @@ def test_runs_within_a_model_are_its_own_affair(linear_problem, linear_patients)
     inner = replace(linear_problem, simulate=corners)
 
     def simulate(x, patient):
-        return np.nan_to_num(inner.run(x, patient))
+        return np.nan_to_num(inner.run(x, patient).y)
 
-    with collected() as record:
-        y = replace(linear_problem, simulate=simulate).run(np.full((3, 2), 4.0), linear_patients[0])
-    assert record.failures == ()
-    assert np.isfinite(y).all()
+    problem = replace(linear_problem, simulate=simulate)
+    runs = problem.run(np.full((3, 2), 4.0), linear_patients[0])
+    assert runs.failures == ()
+    assert np.isfinite(runs.y).all()
+
+
+def test_a_confirmed_row_fails_for_the_reason_of_the_model_that_confirms(linear_problem):
+    patient = Patient("P", {"u": 0.0, "w": 0.0}, {"offset": 0.0})
+    problem = replace(
+        linear_problem,
+        simulate=corners,
+        confirm=lambda x, patient: Answers(x * np.nan, {0: Reason(Kind.CRASHED, "exact")}),
+    )
+    x = np.array([[0.0, 0.0], [3.5, 0.0], [1.0, 3.0]])
+    runs = problem.run(x, patient, confirm=np.zeros(2))
+    assert runs.failed.tolist() == [True, True, False]
+    assert [(f.text, f.x) for f in runs.failures] == [
+        ("exact", (0.0, 0.0)),
+        ("ValueError: high", (3.5, 0.0)),
+    ]
+
+
+def test_reasons_pass_through_parts_and_units(linear_problem, linear_patients):
+    def simulate(x, patient):
+        return Answers(x * np.nan, {0: Reason(Kind.TIME_OUT, "3 s")})
+
+    problem = replace(linear_problem, simulate=Scaled(simulate, (1.0, 2.0))).observing(["w"])
+    (failure,) = problem.run(np.zeros((1, 2)), linear_patients[0]).failures
+    assert (failure.kind, failure.text) == (Kind.TIME_OUT, "3 s")
+
+
+def test_no_state_of_a_context_carries_failures():
+    found = [
+        path.name
+        for path in Path(vitolab.__file__).parent.rglob("*.py")
+        if "contextvars" in path.read_text(encoding="utf-8")
+    ]
+    assert found == []
 
 
 def corners(x, patient):

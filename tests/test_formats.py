@@ -224,7 +224,7 @@ workers = 1
     problem = read_problem(tmp_path / "problem.toml").problem
     x, patient = POINTS[0]
     total, impedance, compliance = x
-    y = problem.run(np.array([[total, compliance, impedance]]), patient)[0]
+    y = problem.run(np.array([[total, compliance, impedance]]), patient).y[0]
     problem.simulate.close()
     assert y == pytest.approx(list(oracle(np.array(x), patient).values()), abs=1e-3)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from vitolab import agent
-from vitolab.failures import CannotRun, Kind, collected
+from vitolab.failures import CannotRun, Kind
 from vitolab.guard import personalized
 from vitolab.reference import NelderMead
 from vitolab.trajectories import StopReason
@@ -46,15 +46,14 @@ class Parts(dict):
 
 
 def test_an_error_is_recorded_with_the_runs_made_before(linear_problem, linear_patients):
-    with collected() as record:
-        fit = personalized(
-            linear_problem, Raising(linear_problem), linear_patients[1], max_runs=30, seed=0
-        )[0]
+    fit = personalized(
+        linear_problem, Raising(linear_problem), linear_patients[1], max_runs=30, seed=0
+    )[0]
     assert not fit.solved
     assert fit.stop_reason is StopReason.ERROR
     assert fit.n_runs == 2
     assert np.isfinite(fit.x).all()
-    (failure,) = record.failures
+    (failure,) = fit.failures
     assert (failure.patient, failure.kind, failure.n_runs) == ("P1", Kind.METHOD, 0)
     assert "LinAlgError: Singular matrix" in failure.sentence
 

@@ -8,7 +8,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import vitolab.models
-from vitolab.failures import listed
 from vitolab.kernels import circulation as kernel
 from vitolab.models import circulation
 from vitolab.models.circulation.model import pack
@@ -209,8 +208,8 @@ def test_runs_without_stressed_or_with_negative_volume_fail_and_say_so():
     problem = circulation.problem("6p")
     patient = Patient("P", {}, {"heart_rate": 75.0})
     x = problem.draw(np.random.default_rng(0), 4000)
-    with listed() as failures:
-        y = problem.run(x, patient)
+    found = problem.run(x, patient)
+    y = found.y
     runs = circulation.run(x, patient)
     empty = (runs.status & kernel.NO_STRESSED_VOLUME) != 0
     below = (runs.status & kernel.NEGATIVE_VOLUME) != 0
@@ -222,6 +221,6 @@ def test_runs_without_stressed_or_with_negative_volume_fail_and_say_so():
     bad = empty | below
     assert np.array_equal(np.isnan(y).all(axis=1), bad)
     assert np.array_equal(y[~bad], runs.outputs[~bad, :6])
-    said = [f.text for f in failures]
+    said = [f.text for f in found.failures]
     assert sum(t.startswith("stressed volume is -") for t in said) == empty.sum()
     assert sum(t.startswith("smallest LV volume is -") for t in said) == (below & ~empty).sum()

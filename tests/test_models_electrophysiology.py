@@ -105,7 +105,7 @@ def test_a_success_by_the_table_is_one_of_the_exact_model(patient: Patient):
     exact = electrophysiology.problem()
     x = SPEEDS[:1]
     y = exact.simulate(x, patient)[0]
-    np.testing.assert_array_equal(table.evaluate(x, patient, y), y[np.newaxis])
+    np.testing.assert_array_equal(table.run(x, patient, confirm=y).y, y[np.newaxis])
 
 
 def test_definitions_differ_and_are_part_of_the_version(patient: Patient):

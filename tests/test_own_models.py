@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from vitolab.adapters import FileFunction, FunctionModel, ProgramModel
-from vitolab.failures import CannotRun, Kind, explained
+from vitolab.failures import CannotRun, Kind
 from vitolab.problem import Patient
 from vitolab.problemfile import read_problem
 
@@ -107,9 +107,7 @@ def test_a_worker_that_is_started_again_has_the_same_code(tmp_path):
     simulate = read_problem(path).problem.simulate
     assert simulate(X, PATIENT)[0].tolist() == [1.0, 2.0]
     (tmp_path / "gains.py").write_text("K = 5.0\n")
-    with explained() as reasons:
-        simulate(-X, PATIENT)
-    assert reasons[0][0] == Kind.TIME_OUT
+    assert simulate.answers(-X, PATIENT).reasons[0].kind == Kind.TIME_OUT
     assert simulate(X, PATIENT)[0].tolist() == [1.0, 2.0]
     simulate.close()
 
@@ -237,9 +235,9 @@ def test_a_label_decides_where_an_answer_goes(given):
 )
 def test_labels_that_do_not_fit_are_a_failed_run(given, says):
     model = FunctionModel(lambda x, patient: given, OUTPUTS, n_workers=0)
-    with explained() as reasons:
-        assert np.isnan(model(X, PATIENT)).all()
-    assert reasons == {0: (Kind.SHAPE, says, 0)}
+    found = model.answers(X, PATIENT)
+    assert np.isnan(found.y).all()
+    assert found.reasons == {0: (Kind.SHAPE, says, 0)}
 
 
 # --- output, threads, folders, data --------------------------------------------------------

@@ -165,7 +165,7 @@ def test_simulated_values_equal_the_closed_form(
 ):
     for x in ([0.2, 0.3], [1.5, 0.0], [0.01, 1.5]):
         for patient in begun[1].patients:
-            y = here.run(np.array([x]), patient)[0]
+            y = here.run(np.array([x]), patient).y[0]
             assert y == pytest.approx(closed_form(*x, STARTS[patient.name]), rel=1e-5)
 
 

@@ -75,14 +75,14 @@ def test_only_what_counts_as_success_is_confirmed():
     x = np.array([[9.0, 0.0], [11.0, 0.0], [np.nan, 0.0], [0.0, 5.0]])
     patient, z = Patient("P", {"u": 0.0, "phi": 0.0}), np.zeros(2)
     assert np.array_equal(
-        problem.evaluate(x, patient, z),
+        problem.run(x, patient, confirm=z).y,
         [[109.0, 20.0], [11.0, 0.0], [np.nan, 0.0], [100.0, 25.0]],
         equal_nan=True,
     )
     assert np.array_equal(asked, [x[[0, 3]]])
-    problem.evaluate(x[1:2], patient, z)
+    problem.run(x[1:2], patient, confirm=z)
     assert len(asked) == 1
-    assert np.array_equal(plain.evaluate(x, patient, z), x, equal_nan=True)
+    assert np.array_equal(plain.run(x, patient, confirm=z).y, x, equal_nan=True)
 
 
 def test_a_confirmed_problem_says_so_and_no_other_changes():

@@ -65,7 +65,7 @@ def test_the_example_is_a_problem_that_meets_an_independent_solution(own):
     table = read_patients(own / "patients.csv", problem, data=found.data, ranges=found.ranges)
     patient = table.patients[0]
     x = np.array([[1.1, 1.3, 0.05]])
-    y = problem.run(x, patient)[0]
+    y = problem.run(x, patient).y[0]
     problem.simulate.close()
     beat, volume = 60.0 / patient.data["heart_rate"], patient.data["stroke_volume"]
 
@@ -253,7 +253,7 @@ def test_outputs_are_converted_to_the_units_of_the_objectives(own):
     plain = read_problem(own / "problem.toml").problem
     path = spoil(own, ('output = "systolic"', 'output = "systolic"\noutput_unit = "kPa"'))
     converted = read_problem(path).problem
-    factors = converted.run(x, patient) / plain.run(x, patient)
+    factors = converted.run(x, patient).y / plain.run(x, patient).y
     np.testing.assert_allclose(factors, [[1.0, 7.50062, 1.0]], rtol=1e-5)
 
 
@@ -286,7 +286,7 @@ command = [{sys.executable!r}, "own.py", "{{input}}", "{{output}}"]
 """
     )
     own = read_problem(tmp_path / "problem.toml")
-    y = own.problem.run(np.array([[1.0], [3.5]]), Patient("P", {}, {"shift": 0.5}))
+    y = own.problem.run(np.array([[1.0], [3.5]]), Patient("P", {}, {"shift": 0.5})).y
     assert y[0] == 2.5
     assert np.isnan(y[1])
     (kept,) = (tmp_path / "failed_runs").iterdir()

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vitolab.failures import all_failed, listed, note
+from vitolab.failures import HOPELESS, all_failed
 from vitolab.files import ArrayCache, digest, stream
 from vitolab.parallel.workers import parallel
 from vitolab.problem import BoolArray, IntArray, Patient, Problem
 from vitolab.trajectories import Cause, Trajectories, tallied
 from vitolab.version import reached_version
 
-HOPELESS = 50  # failed runs of a patient, without one that answers, after which others decide
 _CAUSES = "causes"  # name of their list among the arrays of stored walks
 
 
@@ -59,8 +58,8 @@ def explore(
     ------
     ValueError
         If there is no patient, two share a name, a size is below one, or no run answers: after
-        `HOPELESS` runs of each patient, with the first cause. These runs are noted, see
-        `vitolab.failures.collected`.
+        `HOPELESS` runs of each patient, with the first cause: `vitolab.failures.NothingAnswers`,
+        which holds all causes.
     """
     if not patients:
         raise ValueError("explore: patients is empty, expected at least one")
@@ -107,8 +106,6 @@ def _of_all(
             for patient, walk in zip(patients, walks, strict=True)
             for failure in tallied(patient.name, walk["x"], walk["cause"], _causes(walk))
         ]
-        for failure in failures:
-            note(failure)
         raise all_failed(
             f"problem {problem.name!r}", failures, [p.name for p in problem.parameters]
         )
@@ -235,11 +232,10 @@ def _walks(
     made = n_steps + 1
 
     def run(t: int) -> None:
-        """Run a point of all episodes; a cause is told for each row that fails, in order."""
-        with listed() as failures:
-            y[:, t] = problem.run(x[:, t], patient)
-        rows = np.flatnonzero(~np.isfinite(y[:, t]).all(axis=1))
-        for row, failure in zip(rows, failures, strict=True):
+        """Run a point of all episodes; and number the causes of rows that fail."""
+        runs = problem.run(x[:, t], patient)
+        y[:, t] = runs.y
+        for row, failure in zip(np.flatnonzero(runs.failed), runs.failures, strict=True):
             why = (str(failure.kind), failure.text, failure.n_retries)
             cause[row, t] = causes.setdefault(why, len(causes))
 

@@ -1,24 +1,35 @@
 """Failed forward runs: what went wrong, for which patient, with which parameters.
 
 A failed run is data. `Problem.run` turns whatever a model does instead of answering into a row
-that is not finite and notes the cause; whoever wants to know opens `collected` around the work.
+that is not finite, and gives its cause beside the outputs.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 LONGEST = 300  # characters of a text that are kept
 MOST = 50  # texts of one patient that are told apart; some models put numbers into theirs
 OTHERS = "further causes, not told apart"
+HOPELESS = 50  # runs, all failed, after which work that no run has answered may end
 
 
 class CannotRun(Exception):
     """A model cannot be run at all, whatever the parameters: no failed run, the work ends."""
+
+
+class NothingAnswers(ValueError):
+    """No run of some work gave an answer.
+
+    Attributes
+    ----------
+    failures : tuple of Failure
+    """
+
+    failures: tuple[Failure, ...] = ()
 
 
 class Kind(enum.StrEnum):
@@ -88,74 +99,32 @@ class Record:
         """How many texts of a patient are known."""
         return sum(name == patient for name, _, _ in self._known)
 
+    def update(self, failures: Iterable[Failure]) -> None:
+        """Count failed runs, in their order."""
+        for failure in failures:
+            self.add(failure)
+
     @property
     def failures(self) -> tuple[Failure, ...]:
         """What was met so far."""
         return tuple(self._known.values())
 
 
-_hear: ContextVar[Callable[[Failure], None] | None] = ContextVar("vitolab failures", default=None)
-_reasons: ContextVar[dict[int, tuple[Kind, str, int]] | None] = ContextVar(
-    "vitolab reasons", default=None
-)
+class Reason(NamedTuple):
+    """Why a row of a batched model has no answer, in the words of the model.
 
-
-@contextmanager
-def collected() -> Iterator[Record]:
-    """Collect the runs that fail meanwhile, in this thread."""
-    record = Record()
-    token = _hear.set(record.add)
-    try:
-        yield record
-    finally:
-        _hear.reset(token)
-
-
-@contextmanager
-def listed() -> Iterator[list[Failure]]:
-    """List the runs that fail meanwhile, in this thread, one by one in the order of their rows."""
-    failures: list[Failure] = []
-    token = _hear.set(failures.append)
-    try:
-        yield failures
-    finally:
-        _hear.reset(token)
-
-
-def note(failure: Failure) -> None:
-    """Tell whoever collects or lists; nobody may."""
-    hear = _hear.get()
-    if hear is not None:
-        hear(failure)
-
-
-@contextmanager
-def explained() -> Iterator[dict[int, tuple[Kind, str, int]]]:
-    """Collect, by row, why a batched model gives no answer; see `explain`."""
-    reasons: dict[int, tuple[Kind, str, int]] = {}
-    token = _reasons.set(reasons)
-    try:
-        yield reasons
-    finally:
-        _reasons.reset(token)
-
-
-def explain(row: int, kind: Kind, text: str, n_retries: int = 0) -> None:
-    """Say, within a batched model, why a row of its answer is not finite.
-
-    Parameters
+    Attributes
     ----------
-    row : int
-        Of the parameters that the model was called with.
     kind : Kind
     text : str
         Its first line is kept.
     n_retries : int
         Further attempts that were made.
     """
-    reasons = _reasons.get()
-    if reasons is not None:
-        reasons[row] = (kind, first_line(text), n_retries)
+
+    kind: Kind
+    text: str
+    n_retries: int = 0
 
 
 def first_line(text: str) -> str:
@@ -170,7 +139,7 @@ def described(error: BaseException) -> str:
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
-def all_failed(what: str, failures: Iterable[Failure], names: Sequence[str]) -> ValueError:
+def all_failed(what: str, failures: Iterable[Failure], names: Sequence[str]) -> NothingAnswers:
     """Error for work of which no run gave an answer: how many, and the first cause.
 
     Parameters
@@ -185,7 +154,9 @@ def all_failed(what: str, failures: Iterable[Failure], names: Sequence[str]) -> 
     known = list(failures)
     first = known[0]
     at = ", ".join(f"{name}={value:.6g}" for name, value in zip(names, first.x, strict=True))
-    return ValueError(
+    error = NothingAnswers(
         f"{what}: all {sum(failure.n_runs for failure in known)} runs so far failed, expected some "
         f"that answer; the first ({first.patient}, {at}): {first.sentence}"
     )
+    error.failures = tuple(known)
+    return error

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, cast
+
 import numpy as np
 
-from vitolab.failures import CannotRun, Failure, Kind, described, note
-from vitolab.problem import FloatArray, Patient, Problem, runs_made
+from vitolab.failures import CannotRun, Failure, Kind, described
+from vitolab.problem import FloatArray, Patient, Problem
+from vitolab.running import Runs
 from vitolab.trajectories import Event, Fit, Personalizer, StopReason, Trace, check_budget
 
 #: What ends the work whoever the patient; what ends a run by its time never passes here.
@@ -37,7 +41,8 @@ def personalized(
     -------
     list of Fit
         One for each start. After an error none is solved: all stop for `StopReason.ERROR`, the
-        runs made before it are those of the first, and the error is noted among the failures.
+        runs made before it are those of the first, whose failures end with the error. The runs are
+        known of a personalizer that is a dataclass with a field ``problem``.
 
     Raises
     ------
@@ -48,20 +53,48 @@ def personalized(
     """
     check_budget(max_runs)
     z = problem.measured(patient)
-    with runs_made() as made:
-        try:
-            if starts is None:
-                return [personalizer.personalize(patient, max_runs=max_runs, seed=seed)]
-            return personalizer.personalize_from(patient, starts, max_runs=max_runs, seed=seed)
-        except ENDING:
-            raise
-        except Exception as error:  # whatever went wrong with one patient
-            n = 1 if starts is None else len(starts)
-            x = np.array([x for x, _ in made]).reshape(-1, problem.n_parameters)
-            y = np.array([y for _, y in made]).reshape(-1, problem.n_objectives)
-            at = x[-1] if len(x) else np.full(problem.n_parameters, np.nan)
-            note(Failure(patient.name, Kind.METHOD, described(error), tuple(at.tolist()), 0))
-            return [_ended(problem, z, x, y), *(_ended(problem, z, x[:0], y[:0]),) * (n - 1)]
+    acting, made = _recorded(personalizer)
+    try:
+        if starts is None:
+            return [acting.personalize(patient, max_runs=max_runs, seed=seed)]
+        return acting.personalize_from(patient, starts, max_runs=max_runs, seed=seed)
+    except ENDING:
+        raise
+    except Exception as error:  # whatever went wrong with one patient
+        n = 1 if starts is None else len(starts)
+        x = np.array([row for x, _ in made for row in x]).reshape(-1, problem.n_parameters)
+        y = np.array([row for _, runs in made for row in runs.y]).reshape(-1, problem.n_objectives)
+        at = x[-1] if len(x) else np.full(problem.n_parameters, np.nan)
+        failures = [failure for _, runs in made for failure in runs.failures]
+        failures.append(Failure(patient.name, Kind.METHOD, described(error), tuple(at.tolist()), 0))
+        first = _ended(problem, z, x, y, tuple(failures))
+        return [first, *(_ended(problem, z, x[:0], y[:0], ()),) * (n - 1)]
+
+
+_Made = list[tuple[FloatArray, Runs]]
+
+
+@dataclass(frozen=True)
+class _Recorded(Problem):
+    """A problem that keeps the runs made to personalise."""
+
+    made: _Made = field(default_factory=list, compare=False, repr=False)
+
+    def run(self, x: FloatArray, patient: Patient, *, confirm: FloatArray | None = None) -> Runs:
+        """Run the model, and keep the runs that are confirmed, as those of methods are."""
+        runs = super().run(x, patient, confirm=confirm)
+        if confirm is not None:
+            self.made.append((x.copy(), Runs(runs.y.copy(), runs.failures)))
+        return runs
+
+
+def _recorded(personalizer: Personalizer) -> tuple[Personalizer, _Made]:
+    """Give the same personalizer with a problem that keeps its runs, where it can be replaced."""
+    problem = getattr(personalizer, "problem", None)
+    if not (is_dataclass(personalizer) and isinstance(problem, Problem)):
+        return personalizer, []
+    keeping = _Recorded(**{f.name: getattr(problem, f.name) for f in fields(Problem)})
+    return cast("Personalizer", replace(cast("Any", personalizer), problem=keeping)), keeping.made
 
 
 class Unlearned:
@@ -86,13 +119,15 @@ class Unlearned:
         raise self.error
 
 
-def _ended(problem: Problem, z: FloatArray, x: FloatArray, y: FloatArray) -> Fit:
+def _ended(
+    problem: Problem, z: FloatArray, x: FloatArray, y: FloatArray, failures: tuple[Failure, ...]
+) -> Fit:
     """Outcome of a method that raised after these runs; none of them counts as a solution."""
     n = len(x)
     event = np.full(n, int(Event.STEP))
     event[:1] = Event.START
     nothing = np.full(n, -1)
-    trace = Trace(x, y, problem.misfit(y, z), event, nothing, nothing)
+    trace = Trace(x, y, problem.misfit(y, z), event, nothing, nothing, failures=failures)
     if n:
         return Fit.from_trace(problem, trace, StopReason.ERROR)
     unknown = np.full(problem.n_parameters, np.nan)

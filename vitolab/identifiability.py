@@ -120,7 +120,7 @@ def sensitivity(
     width = problem.upper - problem.lower
     shift = np.diag(share * width)
     above, below = np.minimum(x + shift, problem.upper), np.maximum(x - shift, problem.lower)
-    y = problem.run(np.concatenate([above, below]), patient)
+    y = problem.run(np.concatenate([above, below]), patient).y
     moved = (np.diag(above) - np.diag(below)) / width
     change = problem.misfit(y[:n], y[n:]) / problem.tolerance
     jacobian = (change / moved[:, np.newaxis]).T

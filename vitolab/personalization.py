@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vitolab.failures import Failure
 from vitolab.files import atomic, digest, is_stream
 from vitolab.guard import personalized
 from vitolab.methods import (
@@ -516,10 +517,11 @@ def _part(
     seed: int,
 ) -> Part:
     """Personalizations and traces of one patient; NaN for what was not measured."""
-    rows, traces = [], []
+    rows, traces, failures = [], [], list[Failure]()
     observed = problem.observed(patient)
     for method, personalizer in personalizers.items():
         fit = personalized(observed, personalizer, patient, max_runs=max_runs, seed=seed)[0]
+        failures += fit.failures
         key = {**label, "patient": patient.name, "method": method}
         more = {
             "n_states_used": n_states_used(personalizer),
@@ -528,7 +530,7 @@ def _part(
         }
         rows.append({**key, **more, **fit_row(problem, fit, observed)})
         traces.append(trace_columns(problem, fit, key, observed))
-    return personalization_table(rows), joined_traces(traces)
+    return Part(personalization_table(rows), joined_traces(traces), failures)
 
 
 def _key(patients: Sequence[Patient]) -> str:

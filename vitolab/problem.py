@@ -7,163 +7,39 @@ the misfit is c = y − z, and a patient is personalised when |cᵢ| < ψᵢ for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from types import MappingProxyType
-from typing import Any, Literal, TypeVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from vitolab.failures import CannotRun, Failure, Kind, collected, described, explained, note
+from vitolab.quantities import (
+    LARGEST_MULTIPLIER,
+    BoolArray,
+    Border,
+    FloatArray,
+    IntArray,
+    Objective,
+    Parameter,
+    Patient,
+    Simulate,
+    fixed,
+)
+from vitolab.running import Part, Runs, guarded
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
-Border = Literal["clip", "reject", "free"]
-_Array = TypeVar("_Array", bound=NDArray[Any])
-#: Tolerances beyond which an output is no answer: squares of misfits so large leave nothing of a
-#: tolerance in double precision, and whoever learns from them learns nothing.
-LARGEST = 2.0**26
-#: Steps across a domain that whole numbers in double precision still tell apart.
-MOST_STEPS = 2.0**53
-#: Multiple of a step that walks of any length add up without an overflow of 64 bits.
-LARGEST_MULTIPLIER = 10**9
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One parameter of the model.
-
-    Attributes
-    ----------
-    name, label, unit : str
-        Identifier, text for axes, unit as printed.
-    lower, upper, default : float
-        Domain and the value used where the parameter is not personalised.
-    step : float
-        Reference value δ of the actions (section 2.2.2).
-    scale : {"linear", "log"}
-        Whether the parameter acts by difference or by ratio.
-
-    Raises
-    ------
-    ValueError
-        If the domain is empty or its width overflows, the default lies outside it, or the step is
-        not positive or fits into the domain more than `MOST_STEPS` times.
-    """
-
-    name: str
-    label: str
-    unit: str
-    lower: float
-    upper: float
-    default: float
-    step: float
-    scale: Literal["linear", "log"] = "linear"
-
-    def __post_init__(self) -> None:
-        if not all(np.isfinite([self.lower, self.upper, self.default, self.step])):
-            raise ValueError(f"parameter {self.name!r}: bounds, default and step must be finite")
-        if not self.lower < self.upper:
-            raise ValueError(
-                f"parameter {self.name!r}: lower is {self.lower:g}, expected less than "
-                f"upper {self.upper:g}"
-            )
-        if not np.isfinite(float(self.upper) - float(self.lower)):
-            raise ValueError(
-                f"parameter {self.name!r}: lower is {self.lower:g} and upper {self.upper:g}, "
-                "expected a width below 1.8e308"
-            )
-        if not self.lower <= self.default <= self.upper:
-            raise ValueError(
-                f"parameter {self.name!r}: default is {self.default:g}, expected within "
-                f"[{self.lower:g}, {self.upper:g}]"
-            )
-        if self.step <= 0:
-            raise ValueError(f"parameter {self.name!r}: step is {self.step:g}, expected above 0")
-        if float(self.upper) - float(self.lower) > MOST_STEPS * float(self.step):
-            raise ValueError(
-                f"parameter {self.name!r}: step is {self.step:g}, expected at most "
-                f"{MOST_STEPS:.0e} steps in the domain"
-            )
-        if self.scale == "log" and self.lower <= 0:
-            raise ValueError(
-                f"parameter {self.name!r}: lower is {self.lower:g}, expected above 0 on a log scale"
-            )
-
-
-@dataclass(frozen=True)
-class Objective:
-    """One output of the model that is to match a measurement.
-
-    Attributes
-    ----------
-    name, label, unit : str
-        Identifier, text for axes, unit as printed.
-    tolerance : float
-        Largest acceptable misfit ψ.
-    kind : {"difference", "angle"}
-        ``angle`` wraps the misfit to (-180, 180] degrees.
-
-    Raises
-    ------
-    ValueError
-        If the tolerance is not a positive number.
-    """
-
-    name: str
-    label: str
-    unit: str
-    tolerance: float
-    kind: Literal["difference", "angle"] = "difference"
-
-    def __post_init__(self) -> None:
-        if not (np.isfinite(self.tolerance) and self.tolerance > 0):
-            raise ValueError(
-                f"objective {self.name!r}: tolerance is {self.tolerance:g}, expected above 0"
-            )
-
-
-@dataclass(frozen=True)
-class Patient:
-    """Measurements of one patient, by objective name, and what the model needs to know of them.
-
-    Attributes
-    ----------
-    name : str
-    measurements : mapping of str to float
-        Measured value of each objective, in the objective's unit.
-    data : mapping of str to number, text or list of these
-        What ``simulate`` needs of the patient (heart rate, anatomy, α).
-
-    Raises
-    ------
-    ValueError
-        If the name is empty or a measurement is not a finite number.
-    """
-
-    name: str
-    measurements: Mapping[str, float]
-    data: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if not self.name:
-            raise ValueError("patient: name is empty")
-        for key, value in self.measurements.items():
-            if not np.isfinite(value):
-                raise ValueError(
-                    f"patient {self.name!r}: {key} is {value}, expected a finite number"
-                )
-        object.__setattr__(self, "measurements", MappingProxyType(dict(self.measurements)))
-        object.__setattr__(self, "data", MappingProxyType(dict(self.data)))
-
-
-Simulate = Callable[[FloatArray, Patient], FloatArray]
+__all__ = [
+    "BoolArray",
+    "Border",
+    "FloatArray",
+    "IntArray",
+    "Objective",
+    "Parameter",
+    "Patient",
+    "Problem",
+    "Simulate",
+]
 
 
 @dataclass(frozen=True)
@@ -188,7 +64,7 @@ class Problem:
         made, or it leaves.
     confirm : callable, optional
         Where ``simulate`` is an approximation: the model that confirms a success, called alike.
-        Exploration keeps to ``simulate``; see `evaluate`.
+        Exploration keeps to ``simulate``; see `run`.
     features : tuple of str
         Numbers in a patient's data, such as a heart rate, with which the model's answers change
         smoothly; an agent may learn how. A patient may lack them.
@@ -252,32 +128,32 @@ class Problem:
     @cached_property
     def lower(self) -> FloatArray:
         """Lower bounds of Ω, shape (n_parameters,)."""
-        return _fixed(np.array([p.lower for p in self.parameters]))
+        return fixed(np.array([p.lower for p in self.parameters]))
 
     @cached_property
     def upper(self) -> FloatArray:
         """Upper bounds of Ω, shape (n_parameters,)."""
-        return _fixed(np.array([p.upper for p in self.parameters]))
+        return fixed(np.array([p.upper for p in self.parameters]))
 
     @cached_property
     def default(self) -> FloatArray:
         """Default parameters, shape (n_parameters,)."""
-        return _fixed(np.array([p.default for p in self.parameters]))
+        return fixed(np.array([p.default for p in self.parameters]))
 
     @cached_property
     def step(self) -> FloatArray:
         """Reference values δ, shape (n_parameters,)."""
-        return _fixed(np.array([p.step for p in self.parameters]))
+        return fixed(np.array([p.step for p in self.parameters]))
 
     @cached_property
     def tolerance(self) -> FloatArray:
         """Largest acceptable misfits ψ, shape (n_objectives,)."""
-        return _fixed(np.array([o.tolerance for o in self.objectives]))
+        return fixed(np.array([o.tolerance for o in self.objectives]))
 
     @cached_property
     def angular(self) -> BoolArray:
         """Which objectives are angles, shape (n_objectives,)."""
-        return _fixed(np.array([o.kind == "angle" for o in self.objectives]))
+        return fixed(np.array([o.kind == "angle" for o in self.objectives]))
 
     @cached_property
     def actions(self) -> IntArray:
@@ -285,12 +161,11 @@ class Problem:
 
         Parameter by parameter, from the largest decrement to the largest increment.
         """
-        multiples = [-m for m in reversed(self.multipliers)] + list(self.multipliers)
+        multiples = [*(-m for m in reversed(self.multipliers)), *self.multipliers]
         actions = np.zeros((self.n_actions, self.n_parameters), dtype=np.int64)
         for i in range(self.n_parameters):
-            rows = slice(i * len(multiples), (i + 1) * len(multiples))
-            actions[rows, i] = multiples
-        return _fixed(actions)
+            actions[i * len(multiples) : (i + 1) * len(multiples), i] = multiples
+        return fixed(actions)
 
     def describe(self) -> dict[str, Any]:
         """Everything but the models, as plain data; ``confirmed`` only where a model confirms."""
@@ -348,8 +223,8 @@ class Problem:
         return replace(
             self,
             objectives=tuple(self.objectives[i] for i in kept),
-            simulate=_Part(self.simulate, kept, len(known)),
-            confirm=None if self.confirm is None else _Part(self.confirm, kept, len(known)),
+            simulate=Part(self.simulate, kept, len(known)),
+            confirm=None if self.confirm is None else Part(self.confirm, kept, len(known)),
         )
 
     def observed(self, patient: Patient) -> Problem:
@@ -358,7 +233,7 @@ class Problem:
 
     def featured(self, patient: Patient) -> FloatArray:
         """Features of a patient, shape (n_features,); NaN where the data hold no such number."""
-        found = [patient.data.get(name) for name in self.features]
+        found = (patient.data.get(name) for name in self.features)
         return np.array([v if isinstance(v, (int, float)) else np.nan for v in found], dtype=float)
 
     def misfit(self, y: ArrayLike, z: ArrayLike) -> FloatArray:
@@ -379,44 +254,45 @@ class Problem:
             c[..., angular] = 180.0 - np.mod(180.0 - c[..., angular], 360.0)
         return c
 
-    def exact(self, x: FloatArray, patient: Patient) -> FloatArray:
-        """Outputs of the model itself: of ``confirm`` where ``simulate`` is an approximation.
+    def exact(self, x: FloatArray, patient: Patient) -> Runs:
+        """Run the model itself, as `run` does: ``confirm`` where ``simulate`` is approximate."""
+        return guarded(self.confirm or self.simulate, self.objectives, x, patient)
 
-        Parameters
-        ----------
-        x : ndarray, shape (n, n_parameters)
-        patient : Patient
-
-        Returns
-        -------
-        ndarray, shape (n, n_objectives)
-        """
-        return _answers(self, self.confirm or self.simulate, x, patient)
-
-    def run(self, x: FloatArray, patient: Patient) -> FloatArray:
-        """Run ``simulate``; whatever goes wrong is a failed run, noted with its cause.
+    def run(self, x: FloatArray, patient: Patient, *, confirm: FloatArray | None = None) -> Runs:
+        """Run ``simulate``; whatever goes wrong is a failed run with its cause.
 
         A model that raises, or answers in another shape than it should, is asked again row by
         row, so that one bad row does not fail the others. An output of more than `LARGEST`
-        tolerances is no answer. Each row is one forward run. Causes go to
-        `vitolab.failures.collected`.
+        tolerances is no answer. Each row is one forward run, confirmed or not.
 
         Parameters
         ----------
         x : ndarray, shape (n, n_parameters)
         patient : Patient
+        confirm : ndarray, shape (n_objectives,), optional
+            Measurements, see `measured`: rows whose misfits to them are within all tolerances
+            are replaced by the answer of ``confirm``, if the problem has it.
 
         Returns
         -------
-        ndarray, shape (n, n_objectives)
-            NaN where a run failed.
+        Runs
 
         Raises
         ------
         CannotRun
-            If the model says that it cannot be run at all; see `vitolab.failures`.
+            If the model says that it cannot be run at all.
         """
-        return _answers(self, self.simulate, x, patient)
+        runs = guarded(self.simulate, self.objectives, x, patient)
+        if self.confirm is None or confirm is None:
+            return runs
+        y, failures = runs.y, runs.by_row()
+        solved = np.flatnonzero(self.is_solved(self.misfit(y, confirm)))
+        if solved.size:
+            confirmed = guarded(self.confirm, self.objectives, x[solved], patient)
+            y[solved] = confirmed.y
+            for row, failure in zip(solved.tolist(), confirmed.by_row(), strict=True):
+                failures[row] = failure
+        return Runs(y, sum(failures, ()))
 
     def is_solved(self, c: ArrayLike) -> BoolArray:
         """Whether every misfit is within its tolerance; NaN is never solved.
@@ -431,33 +307,6 @@ class Problem:
         """
         solved: BoolArray = np.all(np.abs(np.asarray(c)) < self.tolerance, axis=-1)
         return solved
-
-    def evaluate(self, x: FloatArray, patient: Patient, z: FloatArray) -> FloatArray:
-        """Run the model to personalise a patient: what counts as a success is confirmed.
-
-        Rows of ``simulate`` whose misfits are within all tolerances are replaced by the answer of
-        ``confirm``, if there is one. Each row is one forward run either way.
-
-        Parameters
-        ----------
-        x : ndarray, shape (n, n_parameters)
-        patient : Patient
-        z : ndarray, shape (n_objectives,)
-            Measurements, see `measured`.
-
-        Returns
-        -------
-        ndarray, shape (n, n_objectives)
-        """
-        y = self.run(x, patient)
-        if self.confirm is not None:
-            solved = self.is_solved(self.misfit(y, z))
-            if solved.any():
-                y[solved] = _answers(self, self.confirm, x[solved], patient)
-        made = _made.get()
-        if made is not None:
-            made.extend(zip(x.copy(), y.copy(), strict=True))
-        return y
 
     def draw(self, rng: np.random.Generator, n: int = 1) -> FloatArray:
         """Draw parameters uniformly in Ω, shape (n, n_parameters)."""
@@ -499,97 +348,3 @@ class Problem:
         """Parameters that lie `count` steps from the start, shape (n, n_parameters)."""
         x: FloatArray = start + count * self.step
         return x if self.border == "free" else np.minimum(np.maximum(x, self.lower), self.upper)
-
-
-_made: ContextVar[list[tuple[FloatArray, FloatArray]] | None] = ContextVar(
-    "vitolab runs made", default=None
-)
-
-
-@contextmanager
-def runs_made() -> Iterator[list[tuple[FloatArray, FloatArray]]]:
-    """List parameters and outputs of the runs of `Problem.evaluate` meanwhile, in this thread."""
-    made: list[tuple[FloatArray, FloatArray]] = []
-    token = _made.set(made)
-    try:
-        yield made
-    finally:
-        _made.reset(token)
-
-
-@dataclass(frozen=True)
-class _Part:
-    """Some of the outputs of a batched model."""
-
-    simulate: Simulate
-    kept: tuple[int, ...]
-    n_outputs: int
-
-    def __call__(self, x: FloatArray, patient: Patient) -> FloatArray:
-        """Run the model, shape (n, n_kept)."""
-        y = np.asarray(self.simulate(x, patient), dtype=np.float64)
-        if y.shape != (len(x), self.n_outputs):
-            raise _WrongShapeError(_other_shape(y, len(x), self.n_outputs))
-        return y[:, list(self.kept)]
-
-    @property
-    def own_processes(self) -> bool:
-        """Whether the model runs in processes of its own."""
-        return bool(getattr(self.simulate, "own_processes", False))
-
-
-class _WrongShapeError(ValueError):
-    """A model answers in another shape than it should, of which no part can be taken."""
-
-
-def _other_shape(y: FloatArray, n: int, n_outputs: int) -> str:
-    return f"shape {y.shape}, expected ({n}, {n_outputs})"
-
-
-def _answers(problem: Problem, model: Simulate, x: FloatArray, patient: Patient) -> FloatArray:
-    """Outputs of a model of the problem, see `Problem.run`."""
-    n, n_objectives = len(x), problem.n_objectives
-    y: FloatArray = np.empty(0)
-    # what fails within the model is its own affair: each row is one run
-    with explained() as reasons, collected():
-        try:
-            # copies: what a simulator does to its argument, or keeps, stays its own affair
-            y = np.array(model(x.copy(), patient), dtype=np.float64)
-            kind, text = Kind.SHAPE, _other_shape(y, n, n_objectives)
-        except CannotRun:
-            raise
-        except _WrongShapeError as error:
-            kind, text = Kind.SHAPE, str(error)
-        except (KeyboardInterrupt, GeneratorExit, CancelledError):
-            raise  # whoever stopped this: what was not run has not failed
-        except BaseException as error:  # some libraries raise what is no Exception
-            kind, text = Kind.RAISED, described(error)
-    if y.shape == (n, n_objectives):
-        answered = np.abs(y) <= LARGEST * problem.tolerance
-        for row in np.flatnonzero(~answered.all(axis=1)).tolist():
-            kind, text, retries = reasons.get(row) or _no_answer(problem, y[row])
-            note(Failure(patient.name, kind, text, tuple(x[row].tolist()), 1, retries))
-        y[~answered] = np.nan
-        return y
-    if n > 1:
-        return np.concatenate([_answers(problem, model, x[i : i + 1], patient) for i in range(n)])
-    note(Failure(patient.name, kind, text, tuple(x[0].tolist())))
-    return np.full((n, n_objectives), np.nan)
-
-
-def _no_answer(problem: Problem, y: FloatArray) -> tuple[Kind, str, int]:
-    """Which outputs are not finite, or else beyond all measure."""
-
-    def named(bad: BoolArray) -> str:
-        return ", ".join(o.name for o, b in zip(problem.objectives, bad, strict=True) if b)
-
-    if not np.isfinite(y).all():
-        return Kind.NOT_FINITE, named(~np.isfinite(y)), 0
-    large = named(np.abs(y) > LARGEST * problem.tolerance)
-    return Kind.TOO_LARGE, f"{large}, more than {LARGEST:.0e} tolerances", 0
-
-
-def _fixed(values: _Array) -> _Array:
-    """Make an array that is shared read-only."""
-    values.flags.writeable = False
-    return values

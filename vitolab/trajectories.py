@@ -276,6 +276,8 @@ class Trace:
         Misfits that the method expected of a run before it was made; NaN where it expected none.
     reasons : ndarray, shape (n_runs, len(REASONS)), optional
         Why the method took the action that led to the run, see `REASONS`; NaN where it took none.
+    failures : tuple of Failure
+        One for each run that failed, in their order; after an error of the method that one too.
     """
 
     x: FloatArray
@@ -286,6 +288,7 @@ class Trace:
     state: IntArray
     expected: FloatArray | None = None
     reasons: FloatArray | None = None
+    failures: tuple[Failure, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -321,6 +324,11 @@ class Fit:
     def n_failed(self) -> int:
         """Forward runs that failed."""
         return int(np.count_nonzero(~np.isfinite(self.trace.y).all(axis=1)))
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """Why runs failed, one by one; see `Trace`."""
+        return self.trace.failures
 
     @classmethod
     def from_trace(cls, problem: Problem, trace: Trace, stop_reason: StopReason) -> Fit:

@@ -32,6 +32,7 @@ from vitolab.parallel.processes import end_despite_threads, end_with, process_st
 from vitolab.parallel.threads import one_thread
 from vitolab.parallel.workers import processors
 from vitolab.problem import FloatArray, Patient
+from vitolab.running import Answers
 
 PREPARE = 120.0  # s in which a process must be ready for its first call
 _EXIT_CODES = re.compile(r"exit codes of the workers are \{(.+?)\}")
@@ -92,7 +93,11 @@ class FunctionModel:
         return self.n_workers != 0
 
     def __call__(self, x: FloatArray, patient: Patient) -> FloatArray:
-        """Run the model.
+        """Run the model, shape (n, n_outputs); NaN where a run failed. See `answers`."""
+        return self.answers(x, patient).y
+
+    def answers(self, x: FloatArray, patient: Patient) -> Answers:
+        """Run the model, and say why rows have no answer.
 
         Parameters
         ----------
@@ -101,8 +106,8 @@ class FunctionModel:
 
         Returns
         -------
-        ndarray, shape (n, n_outputs)
-            NaN where a run failed; why is told to `vitolab.failures`.
+        Answers
+            NaN where a run failed.
 
         Raises
         ------
@@ -111,11 +116,11 @@ class FunctionModel:
             limit where processes may not be started, or a file was changed meanwhile.
         """
         self.files.check()
-        y = self._answers(x, patient)
+        found = self._each(x, patient)
         self.files.check()  # what came of a changed file goes nowhere
-        return y
+        return found
 
-    def _answers(self, x: FloatArray, patient: Patient) -> FloatArray:
+    def _each(self, x: FloatArray, patient: Patient) -> Answers:
         """Call the function for each row."""
         workers: _Workers = vars(self)["_workers"]
         no_children = multiprocessing.current_process().daemon

@@ -35,6 +35,7 @@ from vitolab.failures import CannotRun, Kind, described, first_line
 from vitolab.parallel.processes import killed_with_this
 from vitolab.parallel.workers import processors
 from vitolab.problem import FloatArray, Patient
+from vitolab.running import Answers
 
 #: Writes the input: ``write(folder, parameters by name, patient)``.
 Write = Callable[[Path, Mapping[str, float], Patient], None]
@@ -146,7 +147,11 @@ class ProgramModel:
         self._limit_turns()
 
     def __call__(self, x: FloatArray, patient: Patient) -> FloatArray:
-        """Run the model.
+        """Run the model, shape (n, n_outputs); NaN where a run failed. See `answers`."""
+        return self.answers(x, patient).y
+
+    def answers(self, x: FloatArray, patient: Patient) -> Answers:
+        """Run the model, and say why rows have no answer.
 
         Parameters
         ----------
@@ -155,8 +160,8 @@ class ProgramModel:
 
         Returns
         -------
-        ndarray, shape (n, n_outputs)
-            NaN where a run failed; why is told to `vitolab.failures`.
+        Answers
+            NaN where a run failed.
 
         Raises
         ------
@@ -165,11 +170,11 @@ class ProgramModel:
             writes or reads them cannot be prepared, or a file was changed meanwhile.
         """
         self.files.check()
-        y = self._answers(x, patient)
+        found = self._each(x, patient)
         self.files.check()  # what came of a changed file goes nowhere
-        return y
+        return found
 
-    def _answers(self, x: FloatArray, patient: Patient) -> FloatArray:
+    def _each(self, x: FloatArray, patient: Patient) -> Answers:
         """Run the program for each row."""
         for function in (self.write, self.read):
             try:

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from vitolab.failures import Kind, explain
+from vitolab.failures import Kind, Reason
 from vitolab.problem import FloatArray, Patient
+from vitolab.running import Answers
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def answers(
     n_outputs: int,
     n_workers: int,
     running: Running | None = None,
-) -> FloatArray:
+) -> Answers:
     """Ask for each row, some at the same time, and explain those without an answer.
 
     Parameters
@@ -97,9 +98,9 @@ def answers(
 
     Returns
     -------
-    ndarray, shape (n, n_outputs)
+    Answers
     """
-    y = np.full((len(x), n_outputs), np.nan)
+    y, reasons = np.full((len(x), n_outputs), np.nan), dict[int, Reason]()
     at_once = min(n_workers, len(x))
     if at_once > 1:
         with ThreadPool(at_once) as threads:  # which nobody waits for when this process ends
@@ -113,12 +114,12 @@ def answers(
         found = [ask(row) for row in x]
     for row, answer in enumerate(found):
         if isinstance(answer, NoAnswer):
-            explain(row, answer.kind, answer.text, answer.n_retries)
+            reasons[row] = Reason(answer.kind, answer.text, answer.n_retries)
             if answer.y is not None:
                 y[row] = answer.y
         else:
             y[row] = answer
-    return y
+    return Answers(y, reasons)
 
 
 def ask_again(ask: Callable[[], Answer], retries: int) -> Answer:

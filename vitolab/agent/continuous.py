@@ -20,6 +20,7 @@ from vitolab.agent.deviation import Deviation
 from vitolab.agent.experience import Experience
 from vitolab.agent.folder import ARRAYS, check_arrays, field, read_agent, write_agent
 from vitolab.agent.scale import Scale
+from vitolab.failures import Failure
 from vitolab.files import stream
 from vitolab.parallel.threads import one_thread
 from vitolab.problem import FloatArray, Patient, Problem
@@ -210,6 +211,7 @@ class _Course:
         self.y: list[FloatArray] = []
         self.event: list[Event] = []
         self.expected: list[FloatArray] = []
+        self.failures: list[Failure] = []
         # of the runs that did not fail
         self.own = np.empty((0, self.problem.n_parameters))
         self.found = np.empty((0, self.problem.n_objectives))
@@ -242,6 +244,7 @@ class _Course:
             np.full(len(self.x), -1),
             np.full(len(self.x), -1),
             np.array(self.expected),
+            failures=tuple(self.failures),
         )
         return Fit.from_trace(self.problem, trace, self.reason)
 
@@ -266,7 +269,9 @@ class _Course:
         """Run the model at u, or exactly at x, learn from it, and tell the misfit by ψ."""
         problem, psi = self.problem, self.problem.tolerance
         x = self.scale.parameters(u) if x is None else x
-        y = problem.evaluate(x[np.newaxis], self.patient, self.z)[0]
+        runs = problem.run(x[np.newaxis], self.patient, confirm=self.z)
+        y = runs.y[0]
+        self.failures += runs.failures
         c = problem.misfit(y, self.z)
         self.x.append(x)
         self.y.append(y)

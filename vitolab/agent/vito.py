@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from vitolab.agent.folder import ARRAYS, check_arrays, field, read_agent, write_agent
 from vitolab.agent.hindsight import replayed
+from vitolab.failures import Failure
 from vitolab.files import stream
 from vitolab.initialization import Initializer
 from vitolab.mdp import MDP, Policy
@@ -225,9 +226,13 @@ class Vito:
         n_used = [0] * n
         n_runs = np.zeros(n, dtype=np.int64)
         reason: list[StopReason] = [StopReason.BUDGET] * n
+        failures: list[list[Failure]] = [[] for _ in range(n)]
         walking = np.arange(n)
         for t in range(max_runs):
-            y[walking, t] = problem.evaluate(x[walking, t], patient, z)
+            runs = problem.run(x[walking, t], patient, confirm=z)
+            y[walking, t] = runs.y
+            for i, failure in zip(walking[runs.failed].tolist(), runs.failures, strict=True):
+                failures[i].append(failure)
             n_runs[walking] = t + 1
             worked = np.isfinite(y[walking, t]).all(axis=1)
             alive = walking[worked]
@@ -282,6 +287,7 @@ class Vito:
                     action[i, :k].copy(),
                     state[i, :k].copy(),
                     reasons=self._reasons(visits, state[i, :k], action[i, :k]),
+                    failures=tuple(failures[i]),
                 ),
                 reason[i],
             )

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from vitolab.patients import InputError
 from vitolab.patients.units import advice, conversion
-from vitolab.problem import LARGEST_MULTIPLIER, MOST_STEPS
 from vitolab.problemfile.schema import ADAPTERS, FormatTable, ParameterTable, ProblemTable
+from vitolab.quantities import LARGEST_MULTIPLIER, MOST_STEPS
 
 #: Names of built-in models: figures and the dashboard know these by name.
 TAKEN = ("circulation", "electrophysiology", "rosenbrock", "bolus")

@@ -14,6 +14,7 @@ from vitolab.patients.units import conversion
 from vitolab.problem import FloatArray, Patient, Simulate
 from vitolab.problemfile.reading import one_line, shown
 from vitolab.problemfile.schema import FormatTable, ProblemTable, ProgramTable
+from vitolab.running import Answers, asked
 
 if TYPE_CHECKING:
     from vitolab.adapters.rows import Function
@@ -164,8 +165,12 @@ class Scaled:
 
     def __call__(self, x: FloatArray, patient: Patient) -> FloatArray:
         """Run the model, shape (n, n_objectives)."""
-        y: FloatArray = self.simulate(x, patient) * np.array(self.factors)
-        return y
+        return self.answers(x, patient).y
+
+    def answers(self, x: FloatArray, patient: Patient) -> Answers:
+        """Run the model, with its reasons."""
+        found = asked(self.simulate, x, patient)
+        return Answers(found.y * np.array(self.factors), found.reasons)
 
     @property
     def own_processes(self) -> bool:

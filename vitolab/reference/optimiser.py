@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitolab.failures import Failure
 from vitolab.files import stream
 from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.trajectories import Event, Fit, StopReason, Trace, check_budget
@@ -30,6 +31,7 @@ class Counter:
         self.x: list[FloatArray] = []
         self.y: list[FloatArray] = []
         self.event: list[Event] = []
+        self.failures: list[Failure] = []
         self.next_event = Event.START
 
     def misfit(self, unit: FloatArray) -> FloatArray:
@@ -38,7 +40,9 @@ class Counter:
             raise EndedError(StopReason.BUDGET)
         x = self.problem.lower + unit * (self.problem.upper - self.problem.lower)
         x = np.clip(x, self.problem.lower, self.problem.upper)
-        y = self.problem.evaluate(x[np.newaxis], self.patient, self.z)[0]
+        runs = self.problem.run(x[np.newaxis], self.patient, confirm=self.z)
+        y = runs.y[0]
+        self.failures += runs.failures
         self.x.append(x)
         self.y.append(y)
         self.event.append(self.next_event)
@@ -59,6 +63,7 @@ class Counter:
             np.array(self.event, dtype=np.int64),
             nothing,
             nothing,
+            failures=tuple(self.failures),
         )
         return Fit.from_trace(self.problem, trace, reason)
 

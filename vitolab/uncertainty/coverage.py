@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from vitolab.failures import Failure
 from vitolab.files import digest, stream
 from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.store.tables import KEYS, Trace, fit_row, joined_traces, table
@@ -67,7 +68,7 @@ def simulated_patients(
         name = f"M{i + 1:03d}"
         for _ in range(ATTEMPTS):
             x = problem.draw(rng)
-            y = problem.exact(x, Patient(name, {}, data))[0]
+            y = problem.exact(x, Patient(name, {}, data)).y[0]
             if np.isfinite(y).all():
                 break
         else:
@@ -172,12 +173,13 @@ def _fold(
     seed: int,
 ) -> Part:
     """Solutions by each method, then the posterior."""
-    rows, starts = [], []
+    rows, starts, failures = [], [], list[Failure]()
     for method, agent in methods.personalizers(problem, walks, patient, seed).items():
         found = solution_set(
             problem, agent, patient, n_starts=n_starts, max_runs=max_runs, seed=seed
         )
         starts.append(found)
+        failures += [failure for fit in found.fits for failure in fit.failures]
         rows += [
             methods.label(setup, patient, method, seed, start=start) | fit_row(problem, fit)
             for start, fit in enumerate(found.fits)
@@ -186,14 +188,16 @@ def _fold(
     if not len(found_x):
         found_x = np.concatenate([found.nearest for found in starts])
     posterior = sample_posterior(problem, patient, deviation, found_x, seed=seed, **sizes)
+    failures += posterior.failures
     label = methods.label(setup, patient, POSTERIOR, seed)
     row = posterior_row(problem, patient, posterior)
     if truth is not None:
         target = LogProbability(problem, patient, deviation)
         row |= _placed(problem, posterior, target, truth[patient.name])
+        failures += target.record.failures
     rows.append(label | row)
-    trace = _draws(problem, patient, posterior.thinned(n_draws), label)
-    return table(rows), joined_traces([trace])
+    trace, failed = _draws(problem, patient, posterior.thinned(n_draws), label)
+    return Part(table(rows), joined_traces([trace]), [*failures, *failed])
 
 
 def posterior_row(problem: Problem, patient: Patient, posterior: Posterior) -> dict[str, Any]:
@@ -202,7 +206,7 @@ def posterior_row(problem: Problem, patient: Patient, posterior: Posterior) -> d
     A sampler neither restarts nor stops for a reason: these two are null.
     """
     best = posterior.flat[int(np.argmax(posterior.log_probability))]
-    y = problem.exact(best[np.newaxis], patient)[0]
+    y = problem.exact(best[np.newaxis], patient).y[0]
     c = problem.misfit(y, problem.measured(patient))
     row: dict[str, Any] = {
         "solved": bool(problem.is_solved(c)),
@@ -232,9 +236,12 @@ def _placed(
     return placed | {f"rank:{name}": rank for name, rank in zip(names, ranks, strict=True)}
 
 
-def _draws(problem: Problem, patient: Patient, x: FloatArray, label: Mapping[str, Any]) -> Trace:
-    """Columns of the traces table for draws of a posterior."""
-    y = problem.exact(x, patient)
+def _draws(
+    problem: Problem, patient: Patient, x: FloatArray, label: Mapping[str, Any]
+) -> tuple[Trace, tuple[Failure, ...]]:
+    """Columns of the traces table for draws of a posterior, and failed runs of these."""
+    runs = problem.exact(x, patient)
+    y = runs.y
     c = problem.misfit(y, problem.measured(patient))
     columns: Trace = {name: np.full(len(x), label[name], dtype=object) for name in KEYS}
     columns |= {
@@ -245,4 +252,5 @@ def _draws(problem: Problem, patient: Patient, x: FloatArray, label: Mapping[str
     }
     columns |= {f"x:{p.name}": x[:, i] for i, p in enumerate(problem.parameters)}
     columns |= {f"y:{o.name}": y[:, i] for i, o in enumerate(problem.objectives)}
-    return columns | {f"c:{o.name}": c[:, i] for i, o in enumerate(problem.objectives)}
+    columns |= {f"c:{o.name}": c[:, i] for i, o in enumerate(problem.objectives)}
+    return columns, runs.failures

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vitolab.failures import Failure
 from vitolab.files import digest
 from vitolab.guard import personalized
 from vitolab.models.bolus import PRESSURES
@@ -50,6 +51,7 @@ class Refit(NamedTuple):
     volume: float
     y: FloatArray
     n_runs: int
+    failures: tuple[Failure, ...] = ()
 
 
 def refit_volume(problem: Problem, x: FloatArray, patient: Patient, stroke_volume: float) -> Refit:
@@ -76,12 +78,13 @@ def refit_volume(problem: Problem, x: FloatArray, patient: Patient, stroke_volum
     for _ in range(N_ROUNDS):
         rows = np.tile(x, (N_GRID, 1))
         rows[:, i] = np.linspace(low, high, N_GRID)
-        y = problem.run(rows, patient)
+        runs = problem.run(rows, patient)
+        y = runs.y
         distance = np.where(np.isfinite(y).all(axis=1), np.abs(y[:, j] - stroke_volume), np.inf)
         k = int(np.argmin(distance))
         if np.isfinite(distance[k]):
-            best = Refit(float(rows[k, i]), y[k], best.n_runs)
-        best = best._replace(n_runs=best.n_runs + N_GRID)
+            best = best._replace(volume=float(rows[k, i]), y=y[k])
+        best = best._replace(n_runs=best.n_runs + N_GRID, failures=best.failures + runs.failures)
         low, high = float(rows[max(k - 1, 0), i]), float(rows[min(k + 1, N_GRID - 1), i])
     return best
 
@@ -159,19 +162,21 @@ def _fold(
 ) -> Part:
     """Personalise before, refit, forecast."""
     before, after = subject.before, subject.after
-    rows = []
+    rows, failures = [], list[Failure]()
     for method, agent in methods.personalizers(problem, walks, before, seed).items():
         own_seed = child_seed(seed, "forecast")
         fit = personalized(problem, agent, before, max_runs=max_runs, seed=own_seed)[0]
         label = methods.label(setup, before, method, seed)
-        rows.append(label | fit_row(problem, fit) | _forecast(problem, fit.x, fit.y, before, after))
-    return table(rows), None
+        row, further = _forecast(problem, fit.x, fit.y, before, after)
+        rows.append(label | fit_row(problem, fit) | row)
+        failures += [*fit.failures, *further]
+    return Part(table(rows), None, failures)
 
 
 def _forecast(
     problem: Problem, x: FloatArray, y: FloatArray, before: Patient, after: Patient
-) -> dict[str, float]:
-    """Columns of the forecasts from one fit, parameters x with outputs y."""
+) -> tuple[dict[str, float], tuple[Failure, ...]]:
+    """Columns of the forecasts from a fit, parameters x with outputs y, and failed refits."""
     z, z_after = problem.measured(before), problem.measured(after)
     names = [o.name for o in problem.objectives]
     j = names.index("stroke_volume")
@@ -191,4 +196,4 @@ def _forecast(
             f"model:{name}": float(refit.y[i]),
             f"model's change:{name}": float(z[i] + shifted.y[i] - y[i]),
         }
-    return row
+    return row, refit.failures + shifted.failures

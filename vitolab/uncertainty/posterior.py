@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vitolab.failures import Failure, Record
 from vitolab.files import digest, stream
 from vitolab.problem import FloatArray, Patient, Problem
 
@@ -48,6 +49,8 @@ class LogProbability:
     ----------
     n_runs, n_failed : int
         Forward runs so far, and those that failed; a failed run has no probability.
+    record : Record
+        Why they failed.
     """
 
     def __init__(self, problem: Problem, patient: Patient, deviation: Mapping[str, float]) -> None:
@@ -55,14 +58,16 @@ class LogProbability:
         self.z = problem.measured(patient)
         self.deviation = deviations(problem, deviation)
         self.n_runs = self.n_failed = 0
+        self.record = Record()
 
     def __call__(self, x: FloatArray) -> FloatArray:
         """Log-density at x, shape (n, n_parameters) -> (n,); -inf outside Ω and where runs fail."""
         value = np.full(len(x), -np.inf)
         inside = np.all((x >= self.problem.lower) & (x <= self.problem.upper), axis=1)
         if inside.any():
-            y = self.problem.exact(x[inside], self.patient)
-            c = self.problem.misfit(y, self.z) / self.deviation
+            runs = self.problem.exact(x[inside], self.patient)
+            self.record.update(runs.failures)
+            c = self.problem.misfit(runs.y, self.z) / self.deviation
             found = -0.5 * np.sum(c**2, axis=1)
             worked = np.isfinite(found)
             self.n_runs += len(found)
@@ -88,6 +93,8 @@ class Posterior:
         steps can be trusted.
     n_runs, n_failed : int
         Forward runs, and those that failed.
+    failures : tuple of Failure
+        Why they failed, those alike together.
     """
 
     problem: Problem
@@ -98,6 +105,7 @@ class Posterior:
     autocorrelation: FloatArray
     n_runs: int
     n_failed: int
+    failures: tuple[Failure, ...] = ()
 
     @property
     def flat(self) -> FloatArray:
@@ -224,6 +232,7 @@ def sample_posterior(
         sampler.get_autocorr_time(discard=n_burn, tol=0),
         target.n_runs,
         target.n_failed,
+        target.record.failures,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from vitolab.failures import Failure
 from vitolab.files import digest, stream
 from vitolab.guard import personalized
 from vitolab.problem import Patient, Problem
@@ -127,12 +128,13 @@ def _fold(
     seed: int,
 ) -> Part:
     """Learn once, then personalise with each set of perturbed measurements."""
-    rows = []
+    rows, failures = [], list[Failure]()
     again = perturbed(problem, patient, deviation, n_perturbations, seed)
     own_seed = child_seed(seed, "stability")
     for method, agent in methods.personalizers(problem, walks, patient, seed).items():
         for k, other in enumerate(again):
             fit = personalized(problem, agent, other, max_runs=max_runs, seed=own_seed)[0]
+            failures += fit.failures
             label = methods.label(setup, patient, method, seed, repeat=k)
             rows.append(label | fit_row(problem, fit))
-    return table(rows), None
+    return Part(table(rows), None, failures)

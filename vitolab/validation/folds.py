@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vitolab.agent import n_states_allowed
+from vitolab.failures import Failure
 from vitolab.files import digest, stream
 from vitolab.guard import personalized
 from vitolab.initialization import Initializer
@@ -244,15 +245,16 @@ def _fold(
     child = child_seed(seed, "fold", patient.name)
     settings = Settings(n_states=key["n_states"], n_replays=n_replays)
     agents = learn(methods, observed, train, child, settings)
-    rows, traces = [], []
+    rows, traces, failures = [], [], list[Failure]()
     for method, agent in agents.items():
         fit = personalized(observed, agent, patient, max_runs=runs, seed=seed)[0]
+        failures += fit.failures
         label = key | {"method": method, "start": None}
         row = fit_row(problem, fit, observed)
         rows.append(label | {"n_states_used": n_states_used(agent)} | row)
         if traced:
             traces.append(trace_columns(problem, fit, label, observed))
-    return table(rows), joined_traces(traces)
+    return Part(table(rows), joined_traces(traces), failures)
 
 
 def _initial_fold(
@@ -279,4 +281,5 @@ def _initial_fold(
     candidates = initializer.candidates(problem.measured(patient))
     fit = StartOnly(problem).personalize_from(patient, candidates[:1])[0]
     label = key | {"method": "vito-initial", "start": None}
-    return table([label | {"n_states_used": initializer.n_clusters} | fit_row(problem, fit)]), None
+    row = label | {"n_states_used": initializer.n_clusters} | fit_row(problem, fit)
+    return Part(table([row]), None, fit.failures)

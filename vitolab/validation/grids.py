@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from vitolab.agent import Vito
+from vitolab.failures import Failure
 from vitolab.files import digest, stream
 from vitolab.guard import personalized
 from vitolab.methods import (
@@ -192,7 +193,7 @@ def _fold(
         else:
             agents[first, name] = agent
     agents |= {(first, name): build(name, problem) for name in compared}
-    rows, traces = [], []
+    rows, traces, failures = [], [], list[Failure]()
     for (name, method), agent in agents.items():
         trained = is_agent(method)
         used = n_states_used(agent)
@@ -201,6 +202,7 @@ def _fold(
             problem, agent, patient, max_runs=max_runs, seed=child, starts=starts[own]
         )
         for start, fit in zip(own.tolist(), fits, strict=True):
+            failures += fit.failures
             label = {
                 "setup": name,
                 "patient": patient.name,
@@ -214,4 +216,4 @@ def _fold(
             rows.append(label | {"n_states_used": used} | fit_row(problem, fit))
             if start in traced:
                 traces.append(trace_columns(problem, fit, label))
-    return table(rows), joined_traces(traces)
+    return Part(table(rows), joined_traces(traces), failures)

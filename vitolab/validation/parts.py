@@ -7,13 +7,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from threading import Lock
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import pandas as pd
 
-from vitolab.exploration import HOPELESS, explore
-from vitolab.failures import Failure, Kind, all_failed, collected
+from vitolab.exploration import explore
+from vitolab.failures import HOPELESS, Failure, Kind, NothingAnswers, Record, all_failed
 from vitolab.files import digest
 from vitolab.methods import EPISODE
 from vitolab.parallel.workers import parallel
@@ -53,7 +52,20 @@ class PartStore(Protocol):
         ...
 
 
-Part = tuple[pd.DataFrame, pd.DataFrame | None]
+class Part(NamedTuple):
+    """What a fold found.
+
+    Attributes
+    ----------
+    personalizations : DataFrame
+    traces : DataFrame or None
+    failures : sequence of Failure
+        Runs that failed, in the order in which they were made.
+    """
+
+    personalizations: pd.DataFrame
+    traces: pd.DataFrame | None = None
+    failures: Sequence[Failure] = ()
 
 
 def child_seed(*parts: Any) -> int:
@@ -129,12 +141,11 @@ def recorded_walks(
         known = failure_table("exploration", setup, columns, failures) if failures else None
         run.write_failures(key, known)
 
-    with collected() as record:
-        try:
-            walks = walks_for(problem, patients, n_samples, seed, n_jobs, cache, episode)
-        except ValueError:
-            keep(record.failures)
-            raise
+    try:
+        walks = walks_for(problem, patients, n_samples, seed, n_jobs, cache, episode)
+    except NothingAnswers as error:
+        keep(error.failures)
+        raise
     keep(walks.failures)
     return walks
 
@@ -191,7 +202,8 @@ def work_through(
     work : mapping of str to tuple
         By the key of each part, what its fold is given.
     fold : callable
-        Gives the part: ``fold(*work[key])``, after the walks if there are any.
+        Gives the part, or the first of its fields: ``fold(*work[key])``, after the walks if there
+        are any.
     n_jobs, prefer
         Folds at the same time, see `vitolab.parallel.workers.parallel`.
     walks : callable, optional
@@ -222,7 +234,7 @@ def work_through(
     for key, part, failures in parallel(_compute, fold, items, n_jobs, prefer):
         if part is None:
             continue
-        personalizations, traces = part
+        personalizations, traces, _ = part
         write_with_failures(run, key, personalizations, traces, failures)
         judge.hear(personalizations, failures)
         ends |= set(personalizations["stop_reason"]) if "stop_reason" in personalizations else {""}
@@ -239,8 +251,9 @@ def _compute(
     """Part of a key, and the runs that failed meanwhile; nothing once the time is over."""
     if time.time() >= until:
         return key, None, ()
-    with collected() as record:
-        part = fold(*given)
+    part = Part(*fold(*given))
+    record = Record()
+    record.update(part.failures)
     return key, part, record.failures
 
 
@@ -264,7 +277,7 @@ def write_with_failures(
 
 
 class Judge:
-    """Ends work of which no run answers, whoever the patient; for folds on threads too.
+    """Ends work of which no run answers, whoever the patient.
 
     Parameters
     ----------
@@ -278,7 +291,6 @@ class Judge:
         self.what, self.n_runs, self.failures = what, 0, list[Failure]()
         self.unheard = set(patients)
         self.hopeful = not self.unheard
-        self._lock = Lock()
 
     def hear(self, personalizations: pd.DataFrame, failures: Sequence[Failure]) -> None:
         """Take note of a part.
@@ -290,11 +302,10 @@ class Judge:
         """
         if self.hopeful or "n_failed" not in personalizations:
             return
-        with self._lock:
-            n_runs, n_failed = personalizations["n_runs"], personalizations["n_failed"]
-            self.hopeful = self.hopeful or bool((n_failed < n_runs).any())
-            self.n_runs += int(n_runs.sum())
-            self.failures += failures
-            self.unheard -= set(personalizations["patient"])
-            if not self.hopeful and not self.unheard and self.n_runs >= HOPELESS:
-                raise all_failed(self.what, self.failures, _named(personalizations)[1])
+        n_runs, n_failed = personalizations["n_runs"], personalizations["n_failed"]
+        self.hopeful = bool((n_failed < n_runs).any())
+        self.n_runs += int(n_runs.sum())
+        self.failures += failures
+        self.unheard -= set(personalizations["patient"])
+        if not self.hopeful and not self.unheard and self.n_runs >= HOPELESS:
+            raise all_failed(self.what, self.failures, _named(personalizations)[1])

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from vitolab.failures import Failure
 from vitolab.files import digest
 from vitolab.guard import personalized
 from vitolab.methods import REFERENCES, build, find, references
@@ -126,7 +127,7 @@ def _reference_fold(
     seed: int,
 ) -> Part:
     """Personalise the patient by one method from each start; the first is traced."""
-    rows, traces = [], []
+    rows, traces, failures = [], [], list[Failure]()
     observed = problem.observed(patient)
     for start in range(n_starts):
         label = _label(setup, patient, method, start, seed)
@@ -137,10 +138,11 @@ def _reference_fold(
             max_runs=max_runs,
             seed=child_seed(seed, "start", start),
         )[0]
+        failures += fit.failures
         rows.append(label | {"n_states_used": None} | fit_row(problem, fit, observed))
         if start == 0:
             traces.append(trace_columns(problem, fit, label, observed))
-    return table(rows), joined_traces(traces)
+    return Part(table(rows), joined_traces(traces), failures)
 
 
 def fixed_errors(
@@ -199,4 +201,4 @@ def _fixed_fold(
         _label(setup, patient, method, None, seed) | {"n_states_used": None} | fit_row(problem, fit)
         for method, fit in zip(starts, fits, strict=True)
     ]
-    return table(rows), None
+    return Part(table(rows), None, [failure for fit in fits for failure in fit.failures])

@@ -234,7 +234,7 @@ class Game:
 
 def run_model(problem: Problem, patient: Patient, x: FloatArray) -> FloatArray:
     """One forward run, shape (n_objectives,); in a worker."""
-    return problem.evaluate(x[np.newaxis], patient, problem.measured(patient))[0]
+    return problem.run(x[np.newaxis], patient, confirm=problem.measured(patient)).y[0]
 
 
 def _led_to(vito: Vito, state: int, action: int) -> str:

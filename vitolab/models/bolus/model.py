@@ -8,8 +8,7 @@ LV dead volume and time to maximum elastance keep their defaults, 10 mL and 300 
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from vitolab.files import source_version
 from vitolab.models.circulation import model as circulation
 from vitolab.problem import FloatArray, Objective, Patient, Problem
+from vitolab.running import Answers, asked
 
 __all__ = ["FREE", "PRESSURES", "SYNTHETIC", "problem"]
 
@@ -28,12 +28,25 @@ PRESSURES = ("aortic_mean", "aortic_systolic", "aortic_diastolic")
 SYNTHETIC = Path(__file__).with_name("synthetic.csv")
 
 
-def _outputs(x: FloatArray, patient: Patient, full: Problem) -> FloatArray:
+@dataclass(frozen=True)
+class _Outputs:
     """Stroke volume and the three pressures."""
-    rows = np.tile(full.default, (len(x), 1))
-    rows[:, [i for i, p in enumerate(full.parameters) if p.name in FREE]] = x
-    y = dict(zip((o.name for o in full.objectives), full.simulate(rows, patient).T, strict=True))
-    return np.column_stack([y["lv_edv"] - y["lv_esv"], *(y[name] for name in PRESSURES)])
+
+    full: Problem
+
+    def __call__(self, x: FloatArray, patient: Patient) -> FloatArray:
+        """Run the model, shape (n, 4)."""
+        return self.answers(x, patient).y
+
+    def answers(self, x: FloatArray, patient: Patient) -> Answers:
+        """Run the circulation at the fixed defaults, with its reasons."""
+        full = self.full
+        rows = np.tile(full.default, (len(x), 1))
+        rows[:, [i for i, p in enumerate(full.parameters) if p.name in FREE]] = x
+        found = asked(full.simulate, rows, patient)
+        y = dict(zip((o.name for o in full.objectives), found.y.T, strict=True))
+        columns = [y["lv_edv"] - y["lv_esv"], *(y[name] for name in PRESSURES)]
+        return Answers(np.column_stack(columns), found.reasons)
 
 
 def problem() -> Problem:
@@ -57,5 +70,5 @@ def problem() -> Problem:
             Objective("stroke_volume", "Stroke volume", "mL", 10),
             *(o for o in full.objectives if o.name in PRESSURES),
         ),
-        simulate=partial(_outputs, full=full),
+        simulate=_Outputs(full),
     )

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vitolab.failures import Kind, explain
+from vitolab.failures import Kind, Reason
 from vitolab.files import digest, source_version
 from vitolab.kernels import circulation as kernel
 from vitolab.models.circulation import parameters
@@ -31,6 +30,7 @@ from vitolab.models.circulation.parameters import (
     SETUPS,
 )
 from vitolab.problem import FloatArray, IntArray, Patient, Problem
+from vitolab.running import Answers
 
 VERSION = "1"
 STABLE_TIME_STEP = 0.01  # s; the fastest mode of the domain allows 0.0116
@@ -279,15 +279,26 @@ def curves(
     return {name: table[:, i].copy() for i, name in enumerate(kernel.CURVES)}
 
 
-def _outputs(
-    x: FloatArray, patient: Patient, setup: str, numerics: Numerics, constants: dict[str, float]
-) -> FloatArray:
+@dataclass(frozen=True)
+class _Outputs:
     """Objectives of a setup, NaN where the run failed or no body could do what it says."""
-    runs = run(x, patient, setup, numerics, **constants)
-    return answers(runs, pack(x, patient, setup, constants), _COLUMNS[: _size(setup)])
+
+    setup: str
+    numerics: Numerics
+    constants: dict[str, float]
+
+    def __call__(self, x: FloatArray, patient: Patient) -> FloatArray:
+        """Run the model, shape (n, n_objectives)."""
+        return self.answers(x, patient).y
+
+    def answers(self, x: FloatArray, patient: Patient) -> Answers:
+        """Run the model, and say which rows no body could do."""
+        runs = run(x, patient, self.setup, self.numerics, **self.constants)
+        rows = pack(x, patient, self.setup, self.constants)
+        return answers(runs, rows, _COLUMNS[: _size(self.setup)])
 
 
-def answers(runs: Runs, rows: FloatArray, columns: Sequence[int] | IntArray) -> FloatArray:
+def answers(runs: Runs, rows: FloatArray, columns: Sequence[int] | IntArray) -> Answers:
     """Outputs that are answers: NaN, with the cause, where a run failed or a volume is impossible.
 
     Parameters
@@ -300,8 +311,9 @@ def answers(runs: Runs, rows: FloatArray, columns: Sequence[int] | IntArray) -> 
 
     Returns
     -------
-    ndarray, shape (n, n_columns)
+    Answers
     """
+    reasons: dict[int, Reason] = {}
     y = runs.outputs.take(np.asarray(columns), axis=1)  # row by row in memory
     y[runs.failed] = np.nan
     empty = (runs.status & kernel.NO_STRESSED_VOLUME) != 0
@@ -312,9 +324,9 @@ def answers(runs: Runs, rows: FloatArray, columns: Sequence[int] | IntArray) -> 
         text = f"smallest LV volume is {esv[row]:.4g} mL, expected at least 0"
         if empty[row]:
             text = f"stressed volume is {stressed[row]:.4g} mL, expected above 0"
-        explain(row, Kind.NOT_FINITE, text)
+        reasons[row] = Reason(Kind.NOT_FINITE, text)
         y[row] = np.nan
-    return y
+    return Answers(y, reasons)
 
 
 def problem(
@@ -368,6 +380,6 @@ def problem(
         version=version,
         parameters=PARAMETERS[:n],
         objectives=OBJECTIVES[:n],
-        simulate=partial(_outputs, setup=setup, numerics=numerics, constants=constants),
+        simulate=_Outputs(setup, numerics, constants),
         features=("heart_rate",),
     )
