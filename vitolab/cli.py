@@ -69,7 +69,7 @@ def common(
 @app.command("list")
 def list_studies(results: Results = Path("results")) -> None:
     """List the studies, their parameters and last runs."""
-    from vitolab.store.stored import list_runs
+    from vitolab.store.info import list_runs
     from vitolab.studies import STUDIES
 
     runs = list_runs(results)
@@ -297,7 +297,7 @@ def personalize(
     from vitolab.methods import REFERENCES
     from vitolab.personalization import personalize_file
     from vitolab.store.display import results_only, shown
-    from vitolab.store.stored import newest_progress
+    from vitolab.store.info import newest_progress
 
     if method in REFERENCES and (train_on is not None or n_samples is not None):
         raise ValueError(f"--method is {method}, which learns nothing from --train-on, --n-samples")

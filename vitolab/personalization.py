@@ -36,8 +36,8 @@ from vitolab.methods import (
 )
 from vitolab.patients import InputError, PatientTable, headed
 from vitolab.problem import Patient, Problem
+from vitolab.store import OpenRun, Run, open_run
 from vitolab.store.claims import RunFailed
-from vitolab.store.stored import OpenRun, Run, open_run
 from vitolab.store.tables import fit_row, joined_traces, patient_table, trace_columns
 from vitolab.store.tables import table as personalization_table
 from vitolab.trajectories import Personalizer, StopReason, Trajectories
@@ -180,7 +180,7 @@ def personalize_file(
         seed=seed,
         again=again,
     )
-    if run.folder.state == "complete":
+    if run.state == "complete":
         stored = Run.load(run.path)
     else:
         try:
@@ -244,10 +244,10 @@ def personalize_file(
             stored = run.finish(problems={setup: problem}, patients=measured, arrays=arrays)
         except Exception as error:
             reason = " ".join(f"{type(error).__name__}: {error}".split())
-            run.folder.finish("failed", reason)
+            run.close("failed", reason)
             raise RunFailed(f"the run failed: {reason}; see {run.path}") from error
         except BaseException:  # stopped by the user: the next call goes on from here
-            run.folder.release()
+            run.release()
             raise
     fitted = fit_table(problem, table, stored.personalizations, methods)
     if out is not None:

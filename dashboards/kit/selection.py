@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode
 
 import param
 
-from vitolab.store.folder import Status
+from vitolab.store.info import Status
 
 PAGES = ("runs", "results", "policy", "patient", "teach")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ ,-]{0,63}")
