@@ -30,7 +30,7 @@ def fold(patient: str, begun: list[str], pause: float) -> tuple[pd.DataFrame, No
     """A part that takes its time."""
     begun.append(patient)
     time.sleep(pause)
-    row = {"setup": "2p", "patient": patient, "method": "vito", "solved": True}
+    row = {"setup": "2p", "patient": patient, "method": "vito", "solved": True, "n_runs": 1}
     return pd.DataFrame([row | KEYS]), None
 
 
@@ -108,7 +108,7 @@ NOTEBOOK = (
     "from vitolab.validation.parts import work_through\n"
     "run = open_run('try', {'n': n}, results=results, seed=seed, folder=run_folder)",
     "row = dict.fromkeys(['n_states', 'n_samples', 'repeat', 'start'])\n"
-    "row |= {'setup': '2p', 'method': 'vito'}\n"
+    "row |= {'setup': '2p', 'method': 'vito', 'solved': True, 'n_runs': 1}\n"
     "part = lambda i: (time.sleep(0.5), (pd.DataFrame([row | {'patient': f'P{i}'}]), None))[1]\n"
     "work_through(run, 'parts', {f'p{i}': (i,) for i in range(n)}, part, n_jobs)",
     "patients = pd.DataFrame({'setup': ['2p'], 'patient': ['P0']})\n"

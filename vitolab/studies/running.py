@@ -14,14 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from vitolab.files import atomic, checked_name, write_json
-from vitolab.parallel.workers import (
-    SCHEDULER,
-    check_scheduler,
-    check_slurm,
-    is_exposed,
-    processors,
-    slurm,
-)
+from vitolab.parallel.slurm import check_slurm, slurm
+from vitolab.parallel.workers import SCHEDULER, check_scheduler, is_exposed, processors
 from vitolab.store.claims import OutOfTime
 from vitolab.store.display import say, shown
 from vitolab.store.folder import stored_parameters
@@ -68,7 +62,7 @@ def run(
         Address of a Dask scheduler whose workers explore and compute the folds, such as
         ``tcp://127.0.0.1:8786``. Does not change results, nor does the cluster.
     cluster : {"slurm"}, optional
-        Have them started for this run instead, see `vitolab.parallel.workers.slurm_cluster`.
+        Have them started for this run instead, see `vitolab.parallel.slurm.slurm_cluster`.
     n_workers : int, optional
         Workers of the cluster.
     max_hours : float, optional
