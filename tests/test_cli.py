@@ -35,7 +35,7 @@ def call(*arguments: object) -> int:
 
 
 def python(*arguments: str) -> subprocess.CompletedProcess[str]:
-    root = Path(cli.__file__).parents[1]
+    root = Path(cli.__file__).parents[2]
     paths = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     return subprocess.run(

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from vitolab.cli import main
 from vitolab.dashboard import read_users
+from vitolab.models import circulation
 from vitolab.patients import InputError, read_patients
 from vitolab.patients.markers import suspects
 from vitolab.patients.units import conversion
@@ -53,7 +54,8 @@ def read(folder: Path, text: str):
     """Read patients of a text."""
     path = folder / "p.csv"
     path.write_text(text, encoding="utf-8")
-    return read_patients(path, problem())
+    about = circulation.MODEL
+    return read_patients(path, problem(), data=about.data, ranges=about.ranges, rising=about.rising)
 
 
 # --- units -----------------------------------------------------------------------------
