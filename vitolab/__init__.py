@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from vitolab.problem import Objective, Parameter, Patient, Problem
     from vitolab.reference import BobyqaCascade, BobyqaSimple, LeastSquares, NelderMead
     from vitolab.states import StateSpace
-    from vitolab.store.stored import Run
+    from vitolab.store import Run
     from vitolab.trajectories import Fit, StopReason, Trajectories
     from vitolab.validation import leave_one_out
 
