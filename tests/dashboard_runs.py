@@ -16,8 +16,7 @@ from bokeh.models import Axis
 from vitolab.dashboard import load_dashboards
 from vitolab.models import bolus, circulation, rosenbrock
 from vitolab.problem import Objective, Parameter, Problem
-from vitolab.store import assemble
-from vitolab.store.folder import RunFolder
+from vitolab.store import OpenRun, assemble
 from vitolab.store.tables import patient_table, table
 from vitolab.validation import policy_arrays
 
@@ -50,7 +49,7 @@ def store(
     status: str = "complete",
 ) -> str:
     """A run with these rows; its identifier."""
-    run = RunFolder.start(root, study, parameters or {"n_patients": 3}, seed, "1", again=True)
+    run = OpenRun.start(root, study, parameters or {"n_patients": 3}, seed, "1", again=True)
     run.write_part("part", table(rows), traces)
     if status == "running":
         run.progress("folds", 1, 4)
@@ -58,8 +57,8 @@ def store(
     if patients is None:
         names = dict.fromkeys((row["setup"], row["patient"]) for row in rows)
         patients = pd.DataFrame(list(names), columns=["setup", "patient"])
-    assemble(run, problems=problems, patients=patients, arrays=arrays)
-    run.finish(status, "" if status == "complete" else "ValueError: <b>no</b>")
+    assemble(run.path, problems=problems, patients=patients, arrays=arrays)
+    run.close(status, "" if status == "complete" else "ValueError: <b>no</b>")
     return run.path.name
 
 

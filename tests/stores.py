@@ -14,8 +14,7 @@ import pandas as pd
 
 from vitolab.problem import Objective, Parameter, Patient, Problem
 from vitolab.reference import NelderMead
-from vitolab.store import assemble
-from vitolab.store.folder import RunFolder
+from vitolab.store import OpenRun, assemble
 from vitolab.store.tables import fit_row, patient_table, table, trace_table
 from vitolab.validation import policy_arrays
 
@@ -43,13 +42,13 @@ PROBLEM = Problem(
 
 def start_run(
     root: Path, study: str = "wbc-fit", seed: int = 0, parameters: dict | None = None
-) -> RunFolder:
+) -> OpenRun:
     """Start a run, owned by this process."""
     asked = {"setups": ["2p"], "n_samples": 10} if parameters is None else parameters
-    return RunFolder.start(root, study, asked, seed, "1", again=True)
+    return OpenRun.start(root, study, asked, seed, "1", again=True)
 
 
-def finish_run(run: RunFolder, *, solved: tuple[bool, ...] = (True, True, False)) -> Path:
+def finish_run(run: OpenRun, *, solved: tuple[bool, ...] = (True, True, False)) -> Path:
     """Fill a run with one setup, a patient for each outcome, Vito and a reference."""
     rows = [
         {
@@ -78,8 +77,8 @@ def finish_run(run: RunFolder, *, solved: tuple[bool, ...] = (True, True, False)
     patients = pd.DataFrame(
         [{"setup": "2p", "patient": f"P{i}", "z:u": 1.0} for i in range(len(solved))]
     )
-    assemble(run, problems={"2p": PROBLEM}, patients=patients)
-    run.finish("complete")
+    assemble(run.path, problems={"2p": PROBLEM}, patients=patients)
+    run.close("complete")
     return run.path
 
 
@@ -150,18 +149,18 @@ def hostile_study(root: Path, payloads: Sequence[str]) -> str:
         keys | {"method": "vito", "n_states": 8, "n_samples": 50},
         keys | {"method": next(text), "n_states": None, "n_samples": None},
     ]
-    run = RunFolder.start(root, "wbc-convergence", {next(text): next(text)}, 0, "1", again=True)
+    run = OpenRun.start(root, "wbc-convergence", {next(text): next(text)}, 0, "1", again=True)
     rows = [label | {"n_states_used": None} | fit_row(problem, fit) for label in labels]
     traces = [trace_table(problem, fit, label) for label in labels]
     run.write_part("part", table(rows), pd.concat(traces))
     problems, sizes = {setup: problem}, {"n_states": {setup: 8}, "n_samples": {setup: 50}}
     assemble(
-        run,
+        run.path,
         problems=problems,
         patients=patient_table(problems, [patient]),
         arrays=policy_arrays(problems, [patient], **sizes),
     )
-    run.finish("complete")
+    run.close("complete")
     return run.path.name
 
 

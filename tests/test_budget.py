@@ -16,7 +16,7 @@ from vitolab import cli
 from vitolab.files import digest
 from vitolab.store import OpenRun, Run
 from vitolab.store.claims import OutOfTime
-from vitolab.store.folder import RunFolder, RunInfo, inspect_run, read_progress
+from vitolab.store.info import RunInfo, inspect_run, read_progress
 from vitolab.store.records import SCHEMA, Progress
 from vitolab.studies import Study, run
 from vitolab.studies import running as studies
@@ -34,17 +34,16 @@ def fold(patient: str, begun: list[str], pause: float) -> tuple[pd.DataFrame, No
     return pd.DataFrame([row | KEYS]), None
 
 
-def fill(folder: RunFolder, begun: list[str], pause: float = 0.0, n_jobs: int = 1) -> Run:
+def fill(folder: OpenRun, begun: list[str], pause: float = 0.0, n_jobs: int = 1) -> Run:
     """What a notebook does, in two stages."""
-    opened = OpenRun(folder)
     for stage, names in (("first", range(6)), ("second", range(6, 8))):
         work = {digest(i): (f"P{i}", begun, pause) for i in names}
-        work_through(opened, stage, work, fold, n_jobs)
-    return opened.finish(problems={}, patients=PATIENTS)
+        work_through(folder, stage, work, fold, n_jobs)
+    return folder.finish(problems={}, patients=PATIENTS)
 
 
-def start(root: Path) -> RunFolder:
-    return RunFolder.start(root, "s", {}, 0, "1")
+def start(root: Path) -> OpenRun:
+    return OpenRun.start(root, "s", {}, 0, "1")
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -56,9 +55,9 @@ def test_when_the_time_is_spent_nothing_is_begun_and_the_rest_is_counted(
     own.allow(2.0 / 3600)
     begun: list[str] = []
     pause = 0.7
-    until = OpenRun(RunFolder.attach(own.path)).until
+    until = OpenRun.attach(own.path).until
     with pytest.raises(OutOfTime) as caught:
-        fill(RunFolder.attach(own.path), begun, pause, n_jobs)
+        fill(OpenRun.attach(own.path), begun, pause, n_jobs)
     done = len(begun)
     assert 1 <= done <= 3 * n_jobs  # as many as begin within two seconds
     said = f"stopped at its limit of {2.0 / 3600:g} h"
@@ -85,8 +84,8 @@ def test_when_the_time_is_spent_nothing_is_begun_and_the_rest_is_counted(
 def test_time_that_suffices_makes_no_difference(tmp_path: Path) -> None:
     own = start(tmp_path)
     own.allow(1.0)
-    fill(RunFolder.attach(own.path), [])
-    own.finish("complete")
+    fill(OpenRun.attach(own.path), [])
+    own.close("complete")
     assert len(Run.load(own.path).personalizations) == 8
 
 
@@ -98,10 +97,9 @@ def test_walks_are_not_explored_when_the_time_is_spent(tmp_path: Path) -> None:
     def explore() -> Any:
         raise AssertionError("explored")
 
-    opened = OpenRun(own)
-    work_through(opened, "folds", {"a": ()}, fold, 1, walks=explore)
+    work_through(own, "folds", {"a": ()}, fold, 1, walks=explore)
     with pytest.raises(OutOfTime, match="0 of 1 parts"):
-        opened.finish(problems={}, patients=PATIENTS)
+        own.finish(problems={}, patients=PATIENTS)
     own.release()
 
 

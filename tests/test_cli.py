@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from vitolab import cli
+from vitolab.store import OpenRun, RunInfo
 from vitolab.store.claims import RunInUse
-from vitolab.store.folder import RunFolder, RunInfo
 from vitolab.studies import STUDIES
 from vitolab.studies import running as studies
 
@@ -35,7 +35,7 @@ def call(*arguments: object) -> int:
 
 
 def python(*arguments: str) -> subprocess.CompletedProcess[str]:
-    root = Path(cli.__file__).parents[1]
+    root = Path(cli.__file__).parents[2]
     paths = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     return subprocess.run(
@@ -146,8 +146,8 @@ def test_a_run_in_use_is_refused_and_a_fault_of_the_program_is_not_hidden(
 def test_studies_are_listed_with_their_last_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = RunFolder.start(tmp_path, "wbc-fit", {}, 0, "1")
-    run.finish("failed", "the notebook kernel died")
+    run = OpenRun.start(tmp_path, "wbc-fit", {}, 0, "1")
+    run.close("failed", "the notebook kernel died")
     assert call("list", "--results", tmp_path) == 0
     said = capsys.readouterr().out
     for study in STUDIES:
@@ -303,7 +303,7 @@ def test_progress_of_an_earlier_run_is_not_shown_for_this_one(tmp_path: Path) ->
     from vitolab.store import newest_progress
 
     assert newest_progress(tmp_path, "s", 0.0) is None
-    RunFolder.start(tmp_path, "s", {}, 0, "1").progress("folds", 1, 2)
+    OpenRun.start(tmp_path, "s", {}, 0, "1").progress("folds", 1, 2)
     assert newest_progress(tmp_path, "s", time.time() + 1) is None
     found = newest_progress(tmp_path, "s", time.time() - 100)
     assert found is not None

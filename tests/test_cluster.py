@@ -23,6 +23,7 @@ from vitolab import cli, studies
 from vitolab.adapters import FunctionModel
 from vitolab.exploration import explore
 from vitolab.failures import CannotRun
+from vitolab.parallel import slurm as jobs
 from vitolab.parallel import workers
 from vitolab.patients import read_patients
 from vitolab.personalization import personalize_file
@@ -310,7 +311,7 @@ def command(path: Path, script: str) -> None:
 
 
 def test_the_job_script_asks_for_workers_of_one_thread_with_certificates(slurm, tmp_path):
-    with workers.slurm_cluster() as cluster:
+    with jobs.slurm_cluster() as cluster:
         lines = cluster.job_script().splitlines()
         assert cluster.scheduler_address.startswith("tls://127.0.0.1:")
         keys = [path for path in tmp_path.iterdir() if ".key." in path.name]
@@ -335,8 +336,8 @@ def test_jobs_that_slurm_starts_do_the_work(slurm, tmp_path, monkeypatch):
         f'setsid bash {tmp_path}/job >{tmp_path}/log 2>&1 & echo "Submitted batch job $!"',
     )
     command(slurm / "scancel", f'kill -- "-$1"; echo "$1" >>{tmp_path}/ended')
-    workers.check_slurm()
-    with workers.slurm(2) as environment, monkeypatch.context() as patch:
+    jobs.check_slurm()
+    with jobs.slurm(2) as environment, monkeypatch.context() as patch:
         for name, value in environment.items():
             patch.setenv(name, value)
         import dask
@@ -351,7 +352,7 @@ def test_a_job_that_slurm_refuses_is_one_sentence(slurm):
     command(slurm / "sbatch", "echo 'Invalid account' >&2; exit 1")
     with (
         pytest.raises(ValueError, match="Slurm refuses the job: Invalid account"),
-        workers.slurm(1),
+        jobs.slurm(1),
     ):
         pass
 
@@ -363,7 +364,7 @@ def test_commands_of_slurm_have_the_environment_of_the_start(slurm, tmp_path, mo
         'echo "Submitted batch job 1"',
     )
     command(slurm / "scancel", "exit")
-    with workers.slurm_cluster() as cluster:
+    with jobs.slurm_cluster() as cluster:
         monkeypatch.setenv("CHANGED", "yes")
         cluster.scale(2)
         wait_for(lambda: (tmp_path / "changed").exists() and (tmp_path / "changed").read_text())
@@ -379,7 +380,7 @@ def test_a_job_that_is_refused_later_is_said(slurm, capfd):
         said += capfd.readouterr().err
         return "vitolab: a job was not submitted to Slurm:" in said and "Quota is used up" in said
 
-    with workers.slurm(2):
+    with jobs.slurm(2):
         wait_for(is_said)
 
 
@@ -393,4 +394,4 @@ def wait_for(holds):
 def test_without_sbatch_slurm_is_refused(slurm, monkeypatch):
     monkeypatch.setenv("PATH", str(slurm))
     with pytest.raises(ValueError, match="sbatch is not found"):
-        workers.check_slurm()
+        jobs.check_slurm()

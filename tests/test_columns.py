@@ -14,7 +14,7 @@ import pytest
 from vitolab.dashboard import load_dashboards
 from vitolab.files import write_arrays
 from vitolab.store import Run, latest
-from vitolab.store.folder import TABLES
+from vitolab.store.columns import TABLES
 
 STORE = Path(__file__).parent / "fixtures" / "schema-1" / "store"
 TEXT = ("setup", "patient", "method")

@@ -166,7 +166,7 @@ def test_a_hang_costs_its_time_limit_and_nothing_else(linear_problem):
 def test_what_an_unfinished_run_has_is_kept_and_what_it_lacks_is_said(tmp_path):
     run = open_run("s", {"n": 1}, results=tmp_path, seed=0, version="1")
     run.write_part("a", pd.DataFrame({"setup": ["2p"]}))
-    run.folder.release()
+    run.release()
     for look, says in (
         (lambda: Run.load(run.path), "problems.json"),
         (lambda: latest(tmp_path, "s"), "no complete run, expected one"),

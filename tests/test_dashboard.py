@@ -22,8 +22,7 @@ from hypothesis import strategies as st
 
 from vitolab import dashboard
 from vitolab.dashboard import load_dashboards
-from vitolab.store import code_version
-from vitolab.store.folder import RunFolder
+from vitolab.store import OpenRun, code_version
 from vitolab.studies import find_study
 
 safe = load_dashboards("kit.safe")
@@ -461,7 +460,7 @@ def test_a_refresh_sends_what_changed_alone(tmp_path):
         *["✓ complete"] * 4,
     ]
     assert view.table.chosen == [chosen.name]
-    run.finish("failed", stores.PAYLOADS[0])
+    run.close("failed", stores.PAYLOADS[0])
     view.source.refresh(0)
     view.refresh()
     failed = next(r for r in view.table.shown if r["status"] == "✗ failed")
@@ -691,8 +690,8 @@ def test_a_run_by_other_code_does_not_go_on(tmp_path):
     quick = find_study("wbc-fit").profiles["quick"]
     own = code_version("wbc-fit")
     for version, words in (("old", "begins anew"), (own, "goes on from there")):
-        run = RunFolder.start(tmp_path, "wbc-fit", quick, 0, version, again=True)
-        run.finish("failed", "a reason")
+        run = OpenRun.start(tmp_path, "wbc-fit", quick, 0, version, again=True)
+        run.close("failed", "a reason")
         view = runs_page.RunsView(selection.Selection(runs=[run.path.name]), listed(tmp_path), None)
         view.refresh()
         view._show_detail()

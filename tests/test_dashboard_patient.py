@@ -24,8 +24,7 @@ from vitolab.mdp import Policy
 from vitolab.models import circulation, electrophysiology
 from vitolab.reference import NelderMead
 from vitolab.states import StateSpace
-from vitolab.store import assemble
-from vitolab.store.folder import RunFolder
+from vitolab.store import OpenRun, assemble
 from vitolab.store.policies import Knowledge
 from vitolab.store.tables import fit_row, patient_table, table, trace_table
 from vitolab.trajectories import REASONS
@@ -72,7 +71,7 @@ def store(tmp_path_factory, learned, fitted):
     """A stored run; only the first start of the reference method is traced."""
     problem, patients, vito = learned
     root = tmp_path_factory.mktemp("results")
-    run = RunFolder.start(root, "wbc-convergence", {"setups": ["2p"]}, 0, "1", again=True)
+    run = OpenRun.start(root, "wbc-convergence", {"setups": ["2p"]}, 0, "1", again=True)
     rows, traces = [], []
     for patient, key, fit in fitted:
         label = {"setup": "2p", "patient": patient.name, "seed": 0} | key
@@ -87,8 +86,8 @@ def store(tmp_path_factory, learned, fitted):
         "2p/visits": vito.mdp.visits,
     }
     known = patient_table({"2p": problem}, patients[:3])
-    assemble(run, problems={"2p": problem}, patients=known, arrays=arrays)
-    run.finish("complete")
+    assemble(run.path, problems={"2p": problem}, patients=known, arrays=arrays)
+    run.close("complete")
     return root
 
 

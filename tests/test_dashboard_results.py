@@ -21,7 +21,7 @@ from dashboard_runs import figure_of, labels_of, listed, opened, plots_of
 
 from vitolab.dashboard import load_dashboards
 from vitolab.models import rosenbrock
-from vitolab.store.folder import RunFolder
+from vitolab.store import OpenRun
 from vitolab.store.tables import table
 
 compare = load_dashboards("pages.results.compare")
@@ -440,7 +440,7 @@ def test_a_run_that_goes_on_is_followed(tmp_path, monkeypatch):
     found = listed(tmp_path)
     view, _ = opened(results_page.ResultsView, found, runs=[run])
     assert "with 70 states" in view.sentence.object
-    folder = RunFolder.attach(found.entry(run).info.path)
+    folder = OpenRun.attach(found.entry(run).info.path)
     problem = made.circulation.problem("2p")
     folder.write_part("more", table([made.row(problem, n_states=90)]))
     folder.progress("folds", 2, 4)

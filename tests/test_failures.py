@@ -22,6 +22,7 @@ from vitolab.problemfile.simulators import Scaled
 from vitolab.reference import BobyqaSimple, LeastSquares, NelderMead
 from vitolab.running import Answers
 from vitolab.store import OpenRun, Run, open_run
+from vitolab.store.assemble import tabulate_failures
 from vitolab.store.tables import failure_table, patient_table
 from vitolab.uncertainty.methods import Learning, Methods, vito_learner
 from vitolab.uncertainty.stability import stability
@@ -323,10 +324,10 @@ def crossed(folder, cache, problem, patients, n_samples, stop=False):
 
     sizes = {"n_samples": {"s": [n_samples]}, "n_states": {"s": [20]}, "max_runs": 20}
     try:
-        kept = Stopping(run.folder) if stop else run
+        kept = Stopping(run.path, run.record, run.state) if stop else run
         validation.leave_one_out(kept, problems, patients, **sizes, cache=cache)
     except Stopped:
-        run.folder.release()
+        run.release()
         return None
     return run.finish(problems=problems, patients=patient_table(problems, patients)).failures
 
@@ -402,7 +403,7 @@ def test_a_run_of_which_none_answers_leaves_the_causes(
 
     with pytest.raises(ValueError, match="no license") as error:
         work()
-    run.folder.finish("failed", str(error.value))
+    run.close("failed", str(error.value))
     stored = Run.load(run.path)
     assert "failures.parquet" in stored.manifest.files
     assert set(stored.failures["stage"]) == {stage}
@@ -416,19 +417,19 @@ def failure_rows(n_runs):
 
 
 def test_failures_of_an_attempt_that_was_killed_are_not_those_of_the_next(tmp_path):
-    run = open_run("own", {}, results=tmp_path, seed=0, version="1").folder
+    run = open_run("own", {}, results=tmp_path, seed=0, version="1")
     rows = pd.DataFrame({"setup": ["s"], "patient": ["P"]})
     for key in ("a", "b", "c"):  # as if killed before the part itself was written
         run.write_part(key, rows, failures=failure_rows(3))
         run.part(key).unlink()
     run.write_part("a", rows)
     run.write_part("b", rows, failures=failure_rows(2))
-    run.tabulate_failures()
+    tabulate_failures(run.path)
     assert pd.read_parquet(run.path / "failures.parquet")["n_runs"].tolist() == [2]
     with pytest.raises(ValueError, match="begins with 'exploration-'"):
         run.write_failures("a", failure_rows(1))
-    run.finish("failed", "no")
-    after = open_run("own", {}, results=tmp_path, seed=0, version="1").folder
+    run.close("failed", "no")
+    after = open_run("own", {}, results=tmp_path, seed=0, version="1")
     taken = {path.name for path in (after.path / "parts").iterdir()}
     assert taken == {"a.parquet", "b.parquet", "b.failures.parquet"}
 
@@ -493,7 +494,7 @@ def test_what_was_mended_is_run_again_after_a_run_of_which_none_answered(
                 run, problems, linear_patients, methods=["nelder-mead"], n_starts=1
             )
         except ValueError:
-            run.folder.finish("failed", "none answered")
+            run.close("failed", "none answered")
             raise
         return run.finish(problems=problems, patients=patient_table(problems, linear_patients))
 

@@ -21,7 +21,7 @@ from vitolab.models import circulation
 from vitolab.patients import InputError, read_patients
 from vitolab.patients.markers import suspects
 from vitolab.patients.units import conversion
-from vitolab.personalization import _own_names
+from vitolab.personalization.outcomes import _own_names
 from vitolab.problem import Objective, Parameter, Problem
 from vitolab.problemfile import read_problem
 

@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 from stores import write_csv
 
-from vitolab import agent, personalization
+from vitolab import agent
 from vitolab.failures import CannotRun
 from vitolab.methods import AGENTS
 from vitolab.patients import InputError, PatientTable, read_patients
-from vitolab.personalization import fit_table, personalize_file, training_overlap
+from vitolab.personalization import fit_table, personalize_file, running, training_overlap
 from vitolab.problem import Patient, Problem
 from vitolab.store import latest, list_runs
 
@@ -95,7 +95,7 @@ def test_patients_who_train_are_left_out_of_their_own_training(
         return learn(cls, problem, walks, *args, **kwargs)
 
     monkeypatch.setattr(agent.Vito, "learn", classmethod(spy))
-    monkeypatch.setattr(personalization, "policy_arrays", lambda *args, **kwargs: None)
+    monkeypatch.setattr(running, "policy_arrays", lambda *args, **kwargs: None)
     file = linear_patients[:3]
     alias = dataclasses.replace(file[1], name="alias")  # the same person under another name
     fitted = run([*file, alias], [*file, alias, linear_patients[9]])
@@ -176,7 +176,7 @@ def test_every_agent_can_be_asked_for_and_feels_no_other(
         return learn(cls, *args, n_replays=n_replays, **kwargs)
 
     monkeypatch.setattr(agent.Vito, "learn", classmethod(spy))
-    monkeypatch.setattr(personalization, "policy_arrays", lambda *args, **kwargs: None)
+    monkeypatch.setattr(running, "policy_arrays", lambda *args, **kwargs: None)
     together = run(file, linear_patients, methods=AGENTS, results_root=tmp_path / "all")
     assert set(together["method"]) == set(AGENTS)
     hindsight = run(file, linear_patients, methods=("vito-hindsight",), results_root=tmp_path / "h")
@@ -266,7 +266,7 @@ def test_stored_run_holds_what_figures_read(run, linear_patients, tmp_path):
 
 def test_the_same_call_again_reads_the_stored_run(run, linear_patients, tmp_path, monkeypatch):
     one = run(linear_patients[:2], linear_patients[2:])
-    monkeypatch.setattr(personalization, "recorded_walks", None)  # nothing is computed any more
+    monkeypatch.setattr(running, "recorded_walks", None)  # nothing is computed any more
     two = run(linear_patients[1::-1], linear_patients[2:])
     pd.testing.assert_frame_equal(one.iloc[::-1].reset_index(drop=True), two)
     assert len(list_runs(tmp_path / "results")) == 1

@@ -26,7 +26,7 @@ def command(results: Path, *more: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    root = str(Path(cli.__file__).parents[1])
+    root = str(Path(cli.__file__).parents[2])
     return {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
 
 

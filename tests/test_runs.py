@@ -21,7 +21,8 @@ import pytest
 from vitolab.files import atomic, digest
 from vitolab.store import Run, claims, list_runs, open_run
 from vitolab.store.claims import RunInUse, last_claims
-from vitolab.store.folder import RunFolder, inspect_run, read_progress
+from vitolab.store.info import inspect_run, read_progress
+from vitolab.store.opened import OpenRun
 
 N_PARTS = 6
 
@@ -84,18 +85,18 @@ def said(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
-def start(results: Path, seed: int = 0, **changes: Any) -> RunFolder:
+def start(results: Path, seed: int = 0, **changes: Any) -> OpenRun:
     arguments = {"study": "s", "parameters": {"n": 1, "m": [2]}, "version": "1"} | changes
-    return RunFolder.start(results, seed=seed, **arguments)
+    return OpenRun.start(results, seed=seed, **arguments)
 
 
-def edit_claim(run: RunFolder, **changes: Any) -> None:
+def edit_claim(run: OpenRun, **changes: Any) -> None:
     """Change who owns a run."""
     (path,) = last_claims(run.path.parent).values()
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
-def fill(run: RunFolder, key: str = "a") -> None:
+def fill(run: OpenRun, key: str = "a") -> None:
     import pandas as pd
 
     run.write_part(key, pd.DataFrame({"setup": ["2p"]}))
@@ -177,11 +178,11 @@ def test_a_resumed_run_is_the_same_folder_and_keeps_its_parts(tmp_path: Path) ->
 
 def test_a_complete_run_is_reported_and_made_anew_only_on_request(tmp_path: Path) -> None:
     first = start(tmp_path)
-    first.finish("complete")
+    first.close("complete")
     found = start(tmp_path)
     assert (found.state, found.path) == ("complete", first.path)
     with pytest.raises(RuntimeError, match="not this process's to finish"):
-        found.finish("complete")
+        found.close("complete")
     anew = start(tmp_path, again=True)
     assert anew.state == "new"
     assert anew.path != first.path
@@ -191,7 +192,7 @@ def test_a_complete_run_is_reported_and_made_anew_only_on_request(tmp_path: Path
 def test_a_new_run_takes_over_the_parts_of_a_failed_one(tmp_path: Path) -> None:
     failed = start(tmp_path)
     fill(failed)
-    failed.finish("failed", "ValueError: no")
+    failed.close("failed", "ValueError: no")
     (info,) = list_runs(tmp_path)
     assert (info.status, info.reason) == ("failed", "ValueError: no")
     following = start(tmp_path)
@@ -205,7 +206,7 @@ def test_a_new_run_takes_over_the_parts_of_a_failed_one(tmp_path: Path) -> None:
 def test_from_scratch_means_without_the_parts_of_a_failed_run(tmp_path: Path) -> None:
     failed = start(tmp_path)
     fill(failed)
-    failed.finish("failed", "no")
+    failed.close("failed", "no")
     assert not start(tmp_path, again=True).has_part("a")
 
 
@@ -327,7 +328,7 @@ def test_the_heart_beats_while_the_owner_is_busy(
     while beat() == first:
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    run.finish("complete")
+    run.close("complete")
     last = beat()
     time.sleep(0.1)
     assert beat() == last
@@ -364,14 +365,14 @@ def test_traces_of_an_unfinished_part_do_not_make_it_finished(tmp_path: Path) ->
 
 def test_a_run_that_is_finished_cannot_be_attached_to(tmp_path: Path) -> None:
     run = start(tmp_path)
-    assert RunFolder.attach(run.path).state == "attached"
+    assert OpenRun.attach(run.path).state == "attached"
     with pytest.raises(RuntimeError, match="not this process's"):
-        RunFolder.attach(run.path).finish("complete")
-    run.finish("complete")
+        OpenRun.attach(run.path).close("complete")
+    run.close("complete")
     with pytest.raises(ValueError, match="the run is finished"):
-        RunFolder.attach(run.path)
+        OpenRun.attach(run.path)
     with pytest.raises(ValueError, match=r"start\.json is missing"):
-        RunFolder.attach(tmp_path)
+        OpenRun.attach(tmp_path)
 
 
 def main(what: str, results: str, *more: str) -> None:

@@ -18,8 +18,7 @@ from vitolab.agent import Vito
 from vitolab.dashboard import load_dashboards
 from vitolab.files import ArrayCache
 from vitolab.problem import Objective, Parameter, Patient, Problem
-from vitolab.store import Run, latest, list_runs
-from vitolab.store.folder import RunFolder
+from vitolab.store import OpenRun, Run, latest, list_runs
 from vitolab.store.records import SCHEMA
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -78,11 +77,11 @@ def test_a_run_of_schema_1_is_read_and_shown() -> None:
 def test_an_interrupted_run_of_schema_1_is_gone_on_with(tmp_path: Path) -> None:
     shutil.copytree(STORE, tmp_path / "store")
     parameters = {"setups": ["2p"], "n_samples": 20}
-    run = RunFolder.start(tmp_path / "store", "wbc-convergence", parameters, 1, "1")
+    run = OpenRun.start(tmp_path / "store", "wbc-convergence", parameters, 1, "1")
     assert run.state == "resumed"
     (part,) = (run.path / "parts").glob("*.parquet")
     assert run.has_part(part.stem)
-    run.finish("failed", "enough")
+    run.close("failed", "enough")
     assert Run.load(run.path).manifest.reason == "enough"
 
 

@@ -15,8 +15,7 @@ import pytest
 from vitolab import version
 from vitolab.files import digest
 from vitolab.problem import Objective, Parameter, Problem
-from vitolab.store import Run, code_version, latest, list_runs, open_run
-from vitolab.store.folder import RunFolder
+from vitolab.store import OpenRun, Run, code_version, latest, list_runs, open_run
 
 KEYS = ["setup", "patient", "method", "n_states", "n_samples", "repeat", "start"]
 
@@ -115,7 +114,7 @@ def test_absent_keys_are_null_and_columns_have_one_order(tmp_path: Path) -> None
 def test_a_damaged_part_is_named(tmp_path: Path) -> None:
     run = open_run("s", {}, results=tmp_path, seed=0, version="1")
     run.write_part("p1", part("A"))
-    run.folder.part("p1").write_bytes(b"PAR1PAR1")
+    run.part("p1").write_bytes(b"PAR1PAR1")
     with pytest.raises(ValueError, match=r"p1\.parquet: damaged, delete it and run again"):
         run.finish(problems={}, patients=pd.DataFrame({"setup": [], "patient": []}))
     run.write_part("p1", part("A").drop(columns="method"))
@@ -124,7 +123,7 @@ def test_a_damaged_part_is_named(tmp_path: Path) -> None:
 
 
 def test_a_notebook_in_a_started_run_assembles_and_leaves_the_manifest(tmp_path: Path) -> None:
-    folder = RunFolder.start(tmp_path, "s", {"n": 1, "m": [1]}, 3, "1")
+    folder = OpenRun.start(tmp_path, "s", {"n": 1, "m": [1]}, 3, "1")
     asked = {"m": [1], "n": 1}
     run = open_run("s", asked, results="elsewhere", seed=3, folder=str(folder.path))
     run.write_part("p1", part("A"))
@@ -135,7 +134,7 @@ def test_a_notebook_in_a_started_run_assembles_and_leaves_the_manifest(tmp_path:
     assert stored.manifest.problems["2p"].name == "square"
     assert not (folder.path / "run.json").exists()
     assert [info.status for info in list_runs(tmp_path)] == ["running"]
-    folder.finish("complete")
+    folder.close("complete")
     manifest = Run.load(folder.path).manifest
     assert manifest.problems["2p"].name == "square"
     assert "personalizations.parquet" in manifest.files
@@ -155,7 +154,7 @@ def test_a_notebook_in_a_started_run_assembles_and_leaves_the_manifest(tmp_path:
 def test_a_notebook_that_computes_something_else_is_refused(
     tmp_path: Path, study: str, parameters: dict[str, int], seed: int, error: str
 ) -> None:
-    folder = RunFolder.start(tmp_path, "s", {"n": 1}, 3, "1")
+    folder = OpenRun.start(tmp_path, "s", {"n": 1}, 3, "1")
     with pytest.raises(ValueError, match=error):
         open_run(study, parameters, results=tmp_path, seed=seed, folder=folder.path)
 
@@ -216,18 +215,18 @@ def test_damaged_and_foreign_folders_are_listed_as_such_and_harm_nothing(tmp_pat
         with pytest.raises(ValueError, match=name):
             Run.load(tmp_path / "s" / name)
     assert latest(tmp_path, "s").path == good.path
-    assert open_run("s", {"n": 2}, results=tmp_path, seed=0, version="1").folder.state == "new"
+    assert open_run("s", {"n": 2}, results=tmp_path, seed=0, version="1").state == "new"
 
 
 def test_a_damaged_claim_is_nobodys_once_it_is_old(tmp_path: Path) -> None:
-    first = RunFolder.start(tmp_path, "s", {}, 0, "1")
+    first = OpenRun.start(tmp_path, "s", {}, 0, "1")
     first.release()
     (claim,) = (tmp_path / "s" / ".claims").iterdir()
     claim.write_text("{")
     with pytest.raises(RuntimeError, match="starting this run just now"):
-        RunFolder.start(tmp_path, "s", {}, 0, "1")
+        OpenRun.start(tmp_path, "s", {}, 0, "1")
     os.utime(claim, (time.time() - 61,) * 2)
-    assert RunFolder.start(tmp_path, "s", {}, 0, "1").state == "resumed"
+    assert OpenRun.start(tmp_path, "s", {}, 0, "1").state == "resumed"
 
 
 def test_the_version_of_the_code_changes_with_what_computes_only(

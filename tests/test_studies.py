@@ -21,8 +21,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from vitolab.methods import AGENTS, REFERENCES
 from vitolab.models import bolus, circulation, electrophysiology, rosenbrock
-from vitolab.store import Run, display, list_runs
-from vitolab.store.folder import RunInfo
+from vitolab.store import Run, RunInfo, display, list_runs
 from vitolab.store.records import Progress
 from vitolab.studies import (
     OWN,

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode
 
 import param
 
-from vitolab.store.folder import Status
+from vitolab.store.info import Status
 
 #: Titles of the pages by name, in the order of the navigation.
 PAGES = {

@@ -18,8 +18,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vitolab import studies
-from vitolab.store import OpenRun, Run, list_runs
-from vitolab.store.folder import ARRAYS, TABLES, RunFolder, RunInfo, finished_parts
+from vitolab.store import OpenRun, Run, RunInfo, list_runs
+from vitolab.store.columns import ARRAYS, TABLES
+from vitolab.store.folder import finished_parts
 
 from .facts import Facts, read_facts
 from .selection import MOST
@@ -245,7 +246,7 @@ class Source:
         ----------
         run_id : str
         name : str
-            One of `vitolab.store.folder.TABLES`.
+            One of `vitolab.store.columns.TABLES`.
 
         Raises
         ------
@@ -278,7 +279,7 @@ class Source:
         parts = finished_parts(path)
         if not parts or not all(self._is_inside(part) for part in parts):
             raise ValueError(f"the run {entry.id} has no finished part yet")
-        return OpenRun(RunFolder.attach(path)).personalizations
+        return OpenRun.attach(path).personalizations
 
     def learn_facts(self, run_ids: Iterable[str]) -> None:
         """Read size and key results of some complete runs; takes some milliseconds for each."""

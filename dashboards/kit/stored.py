@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vitolab.store import Run
-from vitolab.store.folder import ARRAYS
+from vitolab.store.columns import ARRAYS
 from vitolab.store.records import ProblemRecord
 
 from .source import Source

@@ -10,8 +10,7 @@ import time
 
 import numpy as np
 
-from vitolab.store import list_runs
-from vitolab.store.folder import RunFolder
+from vitolab.store import OpenRun, list_runs
 
 
 def test_start_of_the_command_line():
@@ -33,8 +32,8 @@ def test_start_of_the_command_line():
 
 
 def test_ten_thousand_runs_are_listed_within_two_seconds(tmp_path):
-    run = RunFolder.start(tmp_path / "one", "s", {"n": 2}, 0, "1")
-    run.finish("complete")
+    run = OpenRun.start(tmp_path / "one", "s", {"n": 2}, 0, "1")
+    run.close("complete")
     manifest = json.loads((run.path / "run.json").read_text())
     manifest["parameters"] = {f"parameter {i}": list(range(50)) for i in range(20)}
     content = json.dumps(manifest, indent=1).encode()

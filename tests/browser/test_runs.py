@@ -268,7 +268,7 @@ def test_a_running_study_is_seen_without_losing_place(live, new_page):
     assert page.evaluate("window.scrollY") == before
     page.get_by_label("Status").select_option("▶ running")
     cell(page, 0, "status").get_by_text("▶ running 30 %").wait_for()
-    run.finish("failed", stores.PAYLOADS[0])
+    run.close("failed", stores.PAYLOADS[0])
     page.get_by_text("None of 27 runs matches.").wait_for()
     page.get_by_label("Status").select_option("✗ failed")
     cell(page, 0, "note").get_by_text(stores.PAYLOADS[0]).wait_for()

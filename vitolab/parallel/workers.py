@@ -12,14 +12,11 @@ again by another. Only the process that asked for it writes files.
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from ipaddress import ip_address
-from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -259,128 +256,3 @@ def _refuse_other(expected: str, worker: str, version: str, n_threads: int) -> N
             f"worker {worker}: it has {n_threads} threads, expected one (--nthreads 1), for the "
             "same bits"
         )
-
-
-# --- Slurm -------------------------------------------------------------------------------
-
-
-def check_slurm() -> None:
-    """Refuse to submit jobs where it cannot be done.
-
-    Raises
-    ------
-    ValueError
-        If dask-jobqueue is not installed, the memory of a job is not configured, or this machine
-        has no ``sbatch``.
-    """
-    _jobs()
-    if shutil.which("sbatch") is None:
-        raise ValueError("sbatch is not found, expected a machine that submits jobs to Slurm")
-
-
-def _jobs() -> dict[str, Any]:
-    """What is configured for the jobs."""
-    try:
-        import dask_jobqueue  # noqa: F401  # whose defaults become Dask's
-        from dask import config
-    except ImportError:
-        raise ValueError(f"a cluster needs dask-jobqueue, not installed: {INSTALL}") from None
-    settings: dict[str, Any] = config.get("jobqueue.slurm")
-    if not settings["memory"]:
-        raise ValueError(
-            "jobqueue.slurm.memory is not set in Dask's configuration, such as "
-            "~/.config/dask/jobqueue.yaml, expected the memory of a job, such as 4GB"
-        )
-    return settings
-
-
-def slurm_cluster() -> Any:
-    """Scheduler in this process, encrypted, whose workers are jobs of Slurm; none is there yet.
-
-    All about the jobs (queue, account, memory, cores, walltime, ...) comes from the section
-    ``jobqueue.slurm`` of Dask's configuration, and so do the certificates if it names some.
-    Each core is a worker of one thread.
-
-    Returns
-    -------
-    dask_jobqueue.SLURMCluster
-
-    Raises
-    ------
-    ValueError
-        As `check_slurm`, but for ``sbatch``.
-    """
-    settings = _jobs()
-    from dask_jobqueue import SLURMCluster
-    from dask_jobqueue.slurm import SLURMJob
-    from distributed import Security, Status
-
-    # A command that is started from Dask's thread while another changes the environment can find
-    # it half changed: all are given a copy of now.
-    environment = dict(os.environ)
-
-    class Job(SLURMJob):  # type: ignore[misc]
-        @staticmethod
-        async def _call(cmd: list[str], **options: Any) -> Any:
-            return await SLURMJob._call(cmd, **({"env": environment} | options))
-
-        async def _submit_job(self, script_filename: str) -> Any:
-            """Submit, and say what Dask would only log."""
-            try:
-                return await super()._submit_job(script_filename)
-            except (OSError, RuntimeError) as error:
-                why = " ".join(str(error).split())
-                print(f"vitolab: a job was not submitted to Slurm: {why}", file=sys.stderr)
-                self.status = Status.failed  # else closing the cluster fails, too
-                raise
-
-    cores = settings["cores"] or 1
-    security = Security()
-    if security.tls_ca_file is None:
-        security = Security.temporary()
-    return SLURMCluster(
-        job_cls=Job,
-        cores=cores,
-        processes=cores,
-        security=security,
-        # where jobs read the certificates made for them
-        shared_temp_directory=settings["shared-temp-directory"] or str(Path.home()),
-        # its web pages ask for no certificate
-        scheduler_options={"dashboard_address": "127.0.0.1:0"} | settings["scheduler-options"],
-    )
-
-
-@contextmanager
-def slurm(n_workers: int) -> Iterator[dict[str, str]]:
-    """Let Slurm start workers, and end them.
-
-    Parameters
-    ----------
-    n_workers : int
-
-    Yields
-    ------
-    dict of str to str
-        Environment of a process whose work they do.
-
-    Raises
-    ------
-    ValueError
-        If Slurm refuses such a job.
-    """
-    with slurm_cluster() as cluster:
-        # what Dask submits later fails in its log alone
-        command = ["sbatch", "--test-only"]
-        script = cluster.job_script()
-        tried = subprocess.run(command, input=script, capture_output=True, text=True, check=False)
-        if tried.returncode:
-            raise ValueError(f"Slurm refuses the job: {' '.join(tried.stderr.split())}")
-        cluster.scale(n_workers)
-        tls = cluster.security.get_tls_config_for_role("client")
-        prefix = "DASK_DISTRIBUTED__COMM__TLS__"
-        yield {
-            SCHEDULER: cluster.scheduler_address,
-            f"{prefix}CA_FILE": tls["ca_file"],
-            f"{prefix}CLIENT__CERT": tls["cert"],
-            f"{prefix}CLIENT__KEY": tls["key"],
-        }

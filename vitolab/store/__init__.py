@@ -1,15 +1,13 @@
-"""Stored runs: fill one, load one, list what is there. See `vitolab.store.stored`."""
+"""Stored runs: fill one, load one, list what is there.
 
-from vitolab.store.folder import RunInfo, inspect_run
-from vitolab.store.stored import (
-    OpenRun,
-    Run,
-    assemble,
-    latest,
-    list_runs,
-    newest_progress,
-    open_run,
-)
+`OpenRun` is a run that is being computed, `Run` one that is read, `RunInfo` a line of a list.
+"""
+
+from vitolab.store.assemble import assemble
+from vitolab.store.info import RunInfo, inspect_run, list_runs, newest_progress
+from vitolab.store.opened import OpenRun
+from vitolab.store.opening import open_run
+from vitolab.store.stored import Run, latest
 from vitolab.version import code_version
 
 __all__ = [

@@ -13,12 +13,18 @@ from vitolab.store.records import ProblemRecord
 if TYPE_CHECKING:
     import pandas as pd
 
-_KEYS = ("setup", "patient", "method", "n_states", "n_samples", "repeat", "start")
+#: Tables of a run, each in a file ``<name>.parquet``; and the file of its arrays.
+TABLES = ("patients", "personalizations", "traces", "failures")
+ARRAYS = "arrays.npz"
+#: Columns that tell one personalisation from another, in the order of the stored tables.
+KEYS = ("setup", "patient", "method", "n_states", "n_samples", "repeat", "start")
+#: Columns of the table of failed runs before those of the parameters.
+FAILURE_KEYS = ("setup", "stage", "patient", "kind", "text", "n_runs", "n_retries")
 _NEEDED = {
     "patients": ("setup", "patient"),
-    "personalizations": (*_KEYS, "solved", "n_runs"),
-    "traces": (*_KEYS, "iteration"),  # draws of a posterior have no actions
-    "failures": ("setup", "stage", "patient", "kind", "text", "n_runs", "n_retries"),
+    "personalizations": (*KEYS, "solved", "n_runs"),
+    "traces": (*KEYS, "iteration"),  # draws of a posterior have no actions
+    "failures": FAILURE_KEYS,
 }
 #: Text that names something, and other text, which may be missing.
 _NAMES = {"setup", "patient", "method", "event", "stage", "kind"}
@@ -43,7 +49,7 @@ def check_table(
     file : str
         For the message.
     name : str
-        One of `vitolab.store.folder.TABLES`.
+        One of `TABLES`.
     table : DataFrame
     problems : mapping of setup name to ProblemRecord
 

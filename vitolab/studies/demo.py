@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vitolab.methods import is_agent
-from vitolab.store.folder import RunInfo
+from vitolab.store.info import RunInfo
 from vitolab.store.stored import Run
 from vitolab.studies import find_study
 from vitolab.studies.running import run

@@ -14,29 +14,19 @@ from pathlib import Path
 from typing import Any
 
 from vitolab.files import atomic, checked_name, write_json
-from vitolab.parallel.workers import (
-    SCHEDULER,
-    check_scheduler,
-    check_slurm,
-    is_exposed,
-    processors,
-    slurm,
-)
+from vitolab.parallel.slurm import check_slurm, slurm
+from vitolab.parallel.workers import SCHEDULER, check_scheduler, is_exposed, processors
 from vitolab.store.claims import OutOfTime
 from vitolab.store.display import say, shown
-from vitolab.store.folder import (
-    RunFolder,
-    RunInfo,
-    inspect_run,
-    left_behind,
-    read_progress,
-    stored_parameters,
-)
-from vitolab.store.stored import code_version
+from vitolab.store.folder import stored_parameters
+from vitolab.store.info import RunInfo, inspect_run, read_progress
+from vitolab.store.opened import OpenRun
+from vitolab.store.opening import left_behind
 from vitolab.studies.base import FILES, Study
 from vitolab.studies.checking import checked_parameters
 from vitolab.studies.notebooks import execute, find_notebook
 from vitolab.studies.problem import STUDY as OWN
+from vitolab.version import code_version
 
 
 def run(
@@ -72,7 +62,7 @@ def run(
         Address of a Dask scheduler whose workers explore and compute the folds, such as
         ``tcp://127.0.0.1:8786``. Does not change results, nor does the cluster.
     cluster : {"slurm"}, optional
-        Have them started for this run instead, see `vitolab.parallel.workers.slurm_cluster`.
+        Have them started for this run instead, see `vitolab.parallel.slurm.slurm_cluster`.
     n_workers : int, optional
         Workers of the cluster.
     max_hours : float, optional
@@ -117,27 +107,27 @@ def run(
 
         described = read_problem(parameters["problem"]).described()
         write_json(root / ".inputs" / f"{parameters['problem_key']}.json", described)
-        if not again and not RunFolder.is_known(root, study.name, parameters, seed, version):
+        if not again and not OpenRun.is_known(root, study.name, parameters, seed, version):
             _check_unchanged(root, stored_parameters(root, parameters), seed, described)
     left = left_behind(root, study.name, parameters, seed, version)
-    folder = RunFolder.start(root, study.name, parameters, seed, version, again=again)
-    if left and folder.state == "new":
+    run = OpenRun.start(root, study.name, parameters, seed, version, again=again)
+    if left and run.state == "new":
         say(f"{study.name}: {left}")
-    if folder.state == "complete":
-        say(f"already complete: {folder.path}")
-        return inspect_run(folder.path)
-    say(f"{study.name}: {'resuming' if folder.state == 'resumed' else 'running'} {folder.path}")
-    given = {"seed": seed, "n_jobs": jobs, "results": str(root), "run_folder": str(folder.path)}
+    if run.state == "complete":
+        say(f"already complete: {run.path}")
+        return inspect_run(run.path)
+    say(f"{study.name}: {'resuming' if run.state == 'resumed' else 'running'} {run.path}")
+    given = {"seed": seed, "n_jobs": jobs, "results": str(root), "run_folder": str(run.path)}
     try:
         if max_hours is not None:
-            folder.allow(max_hours)
-        with working as environment, shown(lambda: read_progress(folder.path)):
-            reason = execute(notebook, folder.path, {**parameters, **given}, environment)
+            run.allow(max_hours)
+        with working as environment, shown(lambda: read_progress(run.path)):
+            reason = execute(notebook, run.path, {**parameters, **given}, environment)
         if not reason.startswith(f"{OutOfTime.__name__}: "):
-            folder.finish("failed" if reason else "complete", reason)
+            run.close("failed" if reason else "complete", reason)
     finally:
-        folder.release()  # stopped by hand or by the clock: interrupted, and free to be resumed
-    return inspect_run(folder.path)
+        run.release()  # stopped by hand or by the clock: interrupted, and free to be resumed
+    return inspect_run(run.path)
 
 
 def _workers(

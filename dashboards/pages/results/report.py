@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from vitolab.store.folder import RunInfo
+from vitolab.store.info import RunInfo
 from vitolab.studies import sections_of
 from vitolab.studies.base import FILES, Part
 

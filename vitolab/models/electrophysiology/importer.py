@@ -28,7 +28,8 @@ from vitolab.models.electrophysiology.landmarks import coordinates, find_roots
 from vitolab.models.electrophysiology.ldrb import ldrb
 from vitolab.models.electrophysiology.meshfile import MeshFile, format_of, numbers, read, write
 from vitolab.models.electrophysiology.repair import Cleaned, clean, mend_fibres, node_fibres
-from vitolab.models.electrophysiology.surfaces import check, complete, match, segment, summary
+from vitolab.models.electrophysiology.surfacecheck import check, summary
+from vitolab.models.electrophysiology.surfaces import complete, match, segment
 from vitolab.problem import BoolArray, FloatArray, IntArray
 
 Code = int | Sequence[int]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
-from scipy.spatial import ConvexHull, QhullError, cKDTree
+from scipy.spatial import cKDTree
 
 from vitolab.models.electrophysiology.anatomy import (
     EPI,
@@ -34,9 +34,6 @@ SMALL = 0.02  # of the area of the boundary: smaller parts are not a surface of 
 NEAR = 0.5  # of the median edge: a node of a surface that is given apart is nearer than this
 ALIKE = 0.1  # of the median edge: differences of distance that count as none
 COVERED = 0.5  # of the points of a surface given apart: share that must lie near the mesh
-SEPTUM = 0.1  # of the RV endocardium: least share that faces away from the LV
-WHOLE = 0.8  # of the nodes of an endocardium: least share in its largest piece
-HOLLOW = 0.2  # of the convex hull of an endocardium: least share that its cavity fills
 THIN = 0.25  # quantile of the distance to the epicardium that stands for the free wall
 
 
@@ -133,18 +130,18 @@ def segment(nodes: FloatArray, triangles: IntArray) -> tuple[IntArray, BoolArray
     flat = flat_base(nodes, triangles)
     _, area = normals(nodes, triangles)
     walls = triangles[~flat]
-    part = _patches(walls)
+    part = connected(walls)
     large = np.flatnonzero(np.bincount(part, weights=area[~flat]) > SMALL * area.sum())
     patches = [walls[part == i] for i in large]
-    inside = [patch for patch in patches if _enclosed(nodes, patch) < 0.0]
-    outside = [patch for patch in patches if _enclosed(nodes, patch) >= 0.0]
+    inside = [patch for patch in patches if enclosed(nodes, patch) < 0.0]
+    outside = [patch for patch in patches if enclosed(nodes, patch) >= 0.0]
     if len(inside) != 2 or len(outside) != 1:
         raise ValueError(
             f"beside a flat base the boundary has {len(inside)} cavities and {len(outside)} outer "
             "surfaces, expected two and one; tag the endocardia"
         )
     epi = np.unique(outside[0])
-    inside.sort(key=lambda patch: -_wall(nodes[np.unique(patch)], nodes[epi]))
+    inside.sort(key=lambda patch: -wall_thickness(nodes[np.unique(patch)], nodes[epi]))
     surface = np.full(len(nodes), INTERIOR)
     for patch, tag in ((epi, EPI), (inside[1], RV_ENDO), (inside[0], LV_ENDO)):
         surface[patch] = tag
@@ -291,84 +288,6 @@ def septal(nodes: FloatArray, triangles: IntArray, surface: IntArray) -> BoolArr
     return facing
 
 
-def check(nodes: FloatArray, triangles: IntArray, surface: IntArray) -> None:
-    """Refuse absent, scattered, open or swapped endocardia, and a septum without its right side.
-
-    Swapped means that the wall of the LV is the thinner one and its cavity the less convex one.
-
-    Parameters
-    ----------
-    nodes, triangles, surface
-        See the head of this module.
-
-    Raises
-    ------
-    ValueError
-        If a tag is absent, an endocardium is in pieces or encloses no cavity, the endocardia are
-        swapped, or the right side of the septum is not tagged as RV endocardium.
-    """
-    for tag in (LV_ENDO, RV_ENDO, EPI):
-        if not (surface == tag).any():
-            raise ValueError(f"no node of the boundary is tagged as {SURFACES[tag]}, expected some")
-    wall, bulge = {}, {}
-    for tag in (LV_ENDO, RV_ENDO):
-        patch = triangles[(surface[triangles] == tag).all(axis=1)]
-        part = _patches(patch)
-        patch = patch[part == np.bincount(part, minlength=1).argmax()]
-        within, n_tagged = len(np.unique(patch)), int((surface == tag).sum())
-        if within < WHOLE * n_tagged:
-            raise ValueError(
-                f"{within} of {n_tagged} nodes of the {SURFACES[tag]} form one piece, expected at "
-                f"least {100 * WHOLE:g} %"
-            )
-        wall[tag] = _wall(nodes[surface == tag], nodes[surface == EPI])
-        try:
-            bulge[tag] = -_enclosed(nodes, patch) / ConvexHull(nodes[patch.ravel()]).volume
-        except QhullError:
-            bulge[tag] = 0.0
-        if bulge[tag] < HOLLOW:
-            raise ValueError(
-                f"the {SURFACES[tag]} encloses {100 * bulge[tag]:.0f} % of its convex hull, "
-                f"expected a cavity with at least {100 * HOLLOW:g} %"
-            )
-    if wall[LV_ENDO] < wall[RV_ENDO] and bulge[LV_ENDO] < bulge[RV_ENDO]:
-        raise ValueError(
-            f"the wall at the LV endocardium measures {wall[LV_ENDO]:.1f} mm and that at the RV "
-            f"endocardium {wall[RV_ENDO]:.1f} mm, expected the LV's thicker; are the tags swapped?"
-        )
-    share = septal(nodes, triangles, surface).sum() / (surface == RV_ENDO).sum()
-    if share < SEPTUM:
-        raise ValueError(
-            f"{100 * share:.0f} % of the RV endocardium lies on the septum, expected at least "
-            f"{100 * SEPTUM:g} %; tag the right side of the septum as RV endocardium, too"
-        )
-
-
-def summary(nodes: FloatArray, triangles: IntArray, surface: IntArray, base: BoolArray) -> str:
-    """Node counts and areas (cm²) of the surfaces, as text to show to the user.
-
-    Parameters
-    ----------
-    nodes, triangles, surface, base
-        See the head of this module.
-
-    Returns
-    -------
-    str
-    """
-    _, area = normals(nodes, triangles)
-    of_base = base[triangles].all(axis=1)
-    parts = [
-        (SURFACES[tag], surface == tag, ~of_base & (surface[triangles] == tag).all(axis=1))
-        for tag in (LV_ENDO, RV_ENDO, EPI)
-    ]
-    parts.append(("base", base, of_base))
-    return ", ".join(
-        f"{name} {int(own.sum())} nodes and {area[faces].sum() / 100.0:.1f} cm²"
-        for name, own, faces in parts
-    )
-
-
 def _seam(nodes: FloatArray, triangles: IntArray, surface: IntArray) -> BoolArray:
     """Triangles between surfaces that face as the opening of the LV does, shape (k,)."""
     normal, area = normals(nodes, triangles)
@@ -378,13 +297,13 @@ def _seam(nodes: FloatArray, triangles: IntArray, surface: IntArray) -> BoolArra
     seam: BoolArray = (tagged != tagged[:, :1]).any(axis=1) | (tagged == INTERIOR).any(axis=1)
     seam &= normal @ opening > UP * np.linalg.norm(opening)
     if seam.any():
-        part = _patches(triangles[seam])
+        part = connected(triangles[seam])
         size = np.bincount(part, weights=area[seam])
         seam[seam] = size[part] > PIECE * size.max()
     return seam
 
 
-def _patches(triangles: IntArray) -> IntArray:
+def connected(triangles: IntArray) -> IntArray:
     """Number of the edge-connected patch of each triangle, shape (k,)."""
     edges = np.sort(sides(triangles), axis=1)
     _, edge = np.unique(edges, axis=0, return_inverse=True)
@@ -398,13 +317,13 @@ def _patches(triangles: IntArray) -> IntArray:
     return np.unique(part[: len(triangles)], return_inverse=True)[1].ravel()
 
 
-def _enclosed(nodes: FloatArray, triangles: IntArray) -> float:
+def enclosed(nodes: FloatArray, triangles: IntArray) -> float:
     """Signed volume of a patch closed by its rim, negative for a cavity."""
     rim = rim_edges(triangles)
     origin = nodes[rim.ravel() if rim.size else triangles.ravel()].mean(axis=0)
     return float(np.linalg.det(nodes[triangles] - origin).sum() / 6.0)
 
 
-def _wall(endo: FloatArray, epi: FloatArray) -> float:
+def wall_thickness(endo: FloatArray, epi: FloatArray) -> float:
     """Thickness of the free wall: low quantile of the distance from endocardium to epicardium."""
     return float(np.quantile(cKDTree(epi).query(endo)[0], THIN))

@@ -17,13 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vitolab.catalogue import (
-    MODELS,
-    find_model,
-    read_table,
-    synthetic_patients,
-    template_for,
-)
+from vitolab.cli.options import Jobs, Results, Seed
+from vitolab.cli.personalize import personalize
 
 if TYPE_CHECKING:
     from vitolab.store.records import Progress
@@ -37,15 +32,6 @@ app = typer.Typer(
 
 STOPPED = 130  # exit status after Ctrl-C and SIGTERM
 OUT_OF_TIME = 3  # exit status at a limit of wall time
-
-Results = Annotated[Path, typer.Option("--results", help="Folder of all results.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="Same seed, same results.")]
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs", min=1, max=4096, help="Work at the same time [default: one per processor]."
-    ),
-]
 
 
 def _version(asked: bool) -> None:
@@ -69,7 +55,7 @@ def common(
 @app.command("list")
 def list_studies(results: Results = Path("results")) -> None:
     """List the studies, their parameters and last runs."""
-    from vitolab.store.stored import list_runs
+    from vitolab.store.info import list_runs
     from vitolab.studies import STUDIES
 
     runs = list_runs(results)
@@ -208,128 +194,7 @@ def demo(results: Results = Path("results")) -> None:
         _report(last.status, last.reason, last.path)
 
 
-@app.command()
-def personalize(
-    model: Annotated[
-        str, typer.Argument(help=f"{', '.join(MODELS)}, or a problem file of your own.")
-    ],
-    patients: Annotated[
-        Path | None, typer.Option("--patients", metavar="FILE.csv", help="Measurements.")
-    ] = None,
-    template: Annotated[
-        bool, typer.Option("--template", help="Print an example of such a file and stop.")
-    ] = False,
-    setup: Annotated[
-        str | None,
-        typer.Option(
-            help="; ".join(
-                f"{each.name}: {', '.join(each.n_states)} [default: {each.setup}]"
-                for each in MODELS.values()
-            )
-            + "."
-        ),
-    ] = None,
-    train_on: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.csv",
-            help="Patients to learn from [default: synthetic ones; for a model of your own the "
-            "other patients of the file].",
-        ),
-    ] = None,
-    method: Annotated[
-        str,
-        typer.Option(
-            help="vito, vito-hindsight, vito-continuous (few forward runs per patient), or a "
-            "method that learns nothing, such as least-squares-multistart."
-        ),
-    ] = "vito",
-    n_samples: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Transitions to explore per patient to learn from [default: 2000; 100 for "
-            "vito-continuous, which take two forward runs each].",
-        ),
-    ] = None,
-    allow_missing: Annotated[
-        bool,
-        typer.Option(
-            "--allow-missing", help="Go without measurements of which the cells are empty."
-        ),
-    ] = False,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE.csv", help="Where to write [default: print].")
-    ] = None,
-    seed: Seed = 0,
-    jobs: Jobs = None,
-    results: Results = Path("results"),
-    again: Annotated[bool, typer.Option("--again", help="Compute anew what is complete.")] = False,
-) -> None:
-    """Personalise the patients of a CSV file."""
-    chosen = find_model(model)
-    setup = chosen.setup if setup is None else setup
-    problem = chosen.problem(setup)
-    if template:
-        typer.echo(template_for(chosen, setup), nl=False)
-        return
-    if patients is None:
-        raise ValueError("--patients FILE.csv is missing, expected it or --template")
-
-    from vitolab.parallel.workers import processors
-
-    n_jobs = jobs or processors()
-    table = read_table(chosen, patients, setup, n_jobs=n_jobs, allow_missing=allow_missing)
-    for warning in table.warnings:
-        typer.echo(f"vitolab: warning: {warning}", err=True)
-    if train_on is not None:
-        training = read_table(
-            chosen, train_on, setup, n_jobs=n_jobs, allow_missing=allow_missing
-        ).patients
-        trained_on = "patients"
-    elif (synthetic := synthetic_patients(chosen, setup, n_jobs)) is not None:
-        training, trained_on = synthetic, "synthetic patients"
-    else:
-        training, trained_on = table.patients, "patients of the file"
-
-    import time
-
-    from vitolab.methods import REFERENCES
-    from vitolab.personalization import personalize_file
-    from vitolab.store.display import results_only, shown
-    from vitolab.store.stored import newest_progress
-
-    if method in REFERENCES and (train_on is not None or n_samples is not None):
-        raise ValueError(f"--method is {method}, which learns nothing from --train-on, --n-samples")
-    began = time.time()
-    root = results.absolute()  # a model may leave the folder meanwhile
-    with results_only() as output, shown(lambda: newest_progress(root, "personalize", began)):
-        fitted = personalize_file(
-            problem,
-            table,
-            setup=setup,
-            train_on=training,
-            trained_on=trained_on,
-            n_states=chosen.n_states[setup],
-            n_samples=n_samples,
-            max_runs=chosen.max_runs,
-            methods=(method,),
-            seed=seed,
-            n_jobs=n_jobs,
-            results_root=root,
-            out=out,
-            again=again,
-        )
-    if out is None:
-        typer.echo(fitted.to_csv(index=False, float_format="%.8g"), nl=False, file=output)
-    else:
-        typer.echo(str(out), file=output)
-    n_solved = int(fitted["solved"].fillna(False).sum())
-    typer.echo(
-        f"{n_solved} of {len(table.patients)} patients solved, {len(table.skipped)} left out; "
-        f"the run is stored under {results / 'personalize'}",
-        err=True,
-    )
+app.command()(personalize)
 
 
 @app.command()

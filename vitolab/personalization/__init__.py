@@ -1,0 +1,7 @@
+"""A user's own patients, personalised: see `personalize_file`."""
+
+from vitolab.personalization.outcomes import fit_table
+from vitolab.personalization.overlap import training_overlap
+from vitolab.personalization.running import personalize_file
+
+__all__ = ["fit_table", "personalize_file", "training_overlap"]

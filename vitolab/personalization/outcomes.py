@@ -1,0 +1,100 @@
+"""Outcomes of a user's patients as a table to read."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from vitolab.patients import PatientTable, headed
+from vitolab.problem import Patient, Problem
+from vitolab.trajectories import StopReason
+
+
+def fit_table(
+    problem: Problem,
+    table: PatientTable,
+    personalizations: pd.DataFrame,
+    methods: Sequence[str],
+) -> pd.DataFrame:
+    """Tabulate outcomes for reading, one row per patient and method, in the order of the file.
+
+    Parameters
+    ----------
+    problem : Problem
+    table : PatientTable
+    personalizations : DataFrame
+        Of the stored run.
+    methods : sequence of str
+
+    Returns
+    -------
+    DataFrame
+        Columns ``patient``, ``method``, ``solved``, ``stop_reason`` (a sentence), ``n_runs``,
+        ``n_failed`` (of them), ``n_restarts``, ``training`` (how many patients the agent learned
+        from, and who was left out), ``not_measured`` (objectives that the patient was personalised
+        without); each parameter with its unit; each objective as measured, as modelled (angles in
+        (-180, 180]), and the misfit; then the further columns of the file. A patient of the file
+        who was skipped has one row with the reason and no numbers.
+    """
+    keys = zip(personalizations["patient"], personalizations["method"], strict=True)
+    outcomes = dict(zip(keys, personalizations.to_dict("records"), strict=True))
+    patients = {patient.name: patient for patient in table.patients}
+    skipped = dict(table.skipped)
+    columns = ["patient", "method", "solved", "stop_reason", "n_runs", "n_failed", "n_restarts"]
+    columns += ["training", "not_measured"]
+    columns += [headed(p.name, p.unit) for p in problem.parameters]
+    columns += [
+        headed(f"{o.name}_{what}", o.unit)
+        for o in problem.objectives
+        for what in ("measured", "modelled", "misfit")
+    ]
+    # a further column may be called as one of ours, for instance when a table is read again
+    further = table.extra.set_axis(
+        _own_names([str(name) for name in table.extra.columns], columns), axis=1
+    )
+    rows = []
+    for name in further.index:
+        kept = further.loc[name].to_dict()
+        if name in skipped:
+            rows.append({"patient": name, "stop_reason": f"Left out: {skipped[name]}.", **kept})
+            continue
+        for method in methods:
+            outcome = outcomes[name, method]
+            values = _values(problem, patients[name], outcome)
+            rows.append({"patient": name, "method": method, **values, **kept})
+    frame = pd.DataFrame(rows, columns=[*columns, *further.columns])
+    counts = dict.fromkeys(("n_runs", "n_failed", "n_restarts"), "Int64")
+    return frame.astype({"solved": "boolean", **counts})
+
+
+def _own_names(names: list[str], taken: list[str]) -> list[str]:
+    """Names of further columns, ``(file)`` added until nothing else is called so."""
+    used = {*taken, *names}
+    found = []
+    for name in names:
+        own = name
+        while own in taken or (own != name and own in used):
+            own += " (file)"
+        used.add(own)
+        found.append(own)
+    return found
+
+
+def _values(problem: Problem, patient: Patient, outcome: Mapping[Hashable, Any]) -> dict[str, Any]:
+    """Columns of one personalisation."""
+    names = ("solved", "n_runs", "n_failed", "n_restarts", "training", "not_measured")
+    values = {name: outcome[name] for name in names}
+    values["stop_reason"] = StopReason(outcome["stop_reason"]).sentence
+    for p in problem.parameters:
+        values[headed(p.name, p.unit)] = outcome[f"x:{p.name}"]
+    z = np.array([patient.measurements.get(o.name, np.nan) for o in problem.objectives])
+    c = np.array([outcome[f"misfit:{o.name}"] for o in problem.objectives])
+    y = problem.misfit(z + c, 0.0)  # which wraps angles
+    for i, o in enumerate(problem.objectives):
+        values[headed(f"{o.name}_measured", o.unit)] = z[i]
+        values[headed(f"{o.name}_modelled", o.unit)] = y[i]
+        values[headed(f"{o.name}_misfit", o.unit)] = c[i]
+    return values
