@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from vitolab.failures import CannotRun, Kind, collected
+from vitolab.fit import StopReason
 from vitolab.guard import personalized
 from vitolab.reference import NelderMead
-from vitolab.trajectories import StopReason
 from vitolab.validation import references
 from vitolab.validation.references import reference_runs
 

@@ -34,13 +34,14 @@ if TYPE_CHECKING:
     from vitolab.agent import ContinuousVito, Vito
     from vitolab.catalogue import find_model
     from vitolab.exploration import explore
+    from vitolab.fit import Fit, StopReason
     from vitolab.initialization import Initializer
     from vitolab.mdp import MDP, Policy
     from vitolab.problem import Objective, Parameter, Patient, Problem
     from vitolab.reference import BobyqaCascade, BobyqaSimple, LeastSquares, NelderMead
     from vitolab.states import StateSpace
     from vitolab.store.stored import Run
-    from vitolab.trajectories import Fit, StopReason, Trajectories
+    from vitolab.trajectories import Trajectories
     from vitolab.validation import leave_one_out
 
     __version__: str
@@ -94,8 +95,8 @@ _HOMES = {
     "Patient": "problem",
     "Problem": "problem",
     "Trajectories": "trajectories",
-    "Fit": "trajectories",
-    "StopReason": "trajectories",
+    "Fit": "fit",
+    "StopReason": "fit",
     "explore": "exploration",
     "find_model": "catalogue",
     "StateSpace": "states",

@@ -75,12 +75,12 @@ class Unlearned:
     def __init__(self, error: Exception) -> None:
         self.error = error
 
-    def personalize(self, patient: Patient, *, max_runs: int = 0, seed: int = 0) -> Fit:
+    def personalize(self, patient: Patient, *, max_runs: int | None = None, seed: int = 0) -> Fit:
         """Raise the error of the learning."""
         raise self.error
 
     def personalize_from(
-        self, patient: Patient, starts: FloatArray, *, max_runs: int = 0, seed: int = 0
+        self, patient: Patient, starts: FloatArray, *, max_runs: int | None = None, seed: int = 0
     ) -> list[Fit]:
         """Raise the error of the learning."""
         raise self.error

@@ -17,8 +17,9 @@ from vitolab.guard import ENDING, Unlearned
 
 if TYPE_CHECKING:
     from vitolab.agent import ContinuousVito, Vito
+    from vitolab.fit import Personalizer
     from vitolab.problem import Problem
-    from vitolab.trajectories import Personalizer, Trajectories
+    from vitolab.trajectories import Trajectories
 
 #: Transitions per episode of the training walks (section 2.3).
 EPISODE = 100

@@ -21,9 +21,10 @@ from vitolab.agent.experience import Experience
 from vitolab.agent.folder import ARRAYS, check_arrays, field, read_agent, write_agent
 from vitolab.agent.scale import Scale
 from vitolab.files import stream
+from vitolab.fit import Event, Fit, StopReason, Trace, budget
 from vitolab.parallel.threads import one_thread
 from vitolab.problem import FloatArray, Patient, Problem
-from vitolab.trajectories import Event, Fit, StopReason, Trace, Trajectories, check_budget
+from vitolab.trajectories import Trajectories
 
 FILE = "continuous.json"
 
@@ -79,14 +80,14 @@ class ContinuousVito:
         with one_thread():  # as elsewhere: sums depend on the number of threads
             return cls(problem, Experience.learn(problem, walks))
 
-    def personalize(self, patient: Patient, *, max_runs: int = 100, seed: int = 0) -> Fit:
+    def personalize(self, patient: Patient, *, max_runs: int | None = None, seed: int = 0) -> Fit:
         """Personalise one patient, starting where the agent expects the solution.
 
         Parameters
         ----------
         patient : Patient
-        max_runs : int
-            Largest number of forward runs, the first one included.
+        max_runs : int, optional
+            Largest number of forward runs, the first one included; by default 50 per parameter.
         seed : int
             Of the restarts after all planned ones.
 
@@ -105,7 +106,7 @@ class ContinuousVito:
             return _Course(self, patient, max_runs, rng).fit(None)
 
     def personalize_from(
-        self, patient: Patient, starts: FloatArray, *, max_runs: int = 100, seed: int = 0
+        self, patient: Patient, starts: FloatArray, *, max_runs: int | None = None, seed: int = 0
     ) -> list[Fit]:
         """Personalise one patient from given starts.
 
@@ -114,7 +115,7 @@ class ContinuousVito:
         patient : Patient
         starts : ndarray, shape (n, n_parameters)
             Moved into Ω, which the agent never leaves.
-        max_runs : int
+        max_runs : int, optional
         seed : int
             The outcome of a start does not depend on the other starts.
 
@@ -196,12 +197,11 @@ class _Course:
         self,
         agent: ContinuousVito,
         patient: Patient,
-        max_runs: int,
+        max_runs: int | None,
         rng: np.random.Generator,
     ) -> None:
-        check_budget(max_runs)
         self.problem, self.experience = agent.problem, agent.experience
-        self.patient, self.max_runs, self.rng = patient, max_runs, rng
+        self.patient, self.max_runs, self.rng = patient, budget(agent.problem, max_runs), rng
         self.scale = Scale(self.problem)
         self.z = self.problem.measured(patient)
         self.f = self.experience.featured(patient)[np.newaxis]

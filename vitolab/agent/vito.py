@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from vitolab.agent.folder import ARRAYS, check_arrays, field, read_agent, write_agent
 from vitolab.agent.hindsight import replayed
 from vitolab.files import stream
+from vitolab.fit import REASONS, Event, Fit, StopReason, Trace, budget
 from vitolab.initialization import Initializer
 from vitolab.mdp import MDP, Policy
 from vitolab.problem import FloatArray, IntArray, Patient, Problem
 from vitolab.states import StateSpace, outside
-from vitolab.trajectories import REASONS, Event, Fit, StopReason, Trace, Trajectories, check_budget
+from vitolab.trajectories import Trajectories
 
 FILE = "vito.json"
 AHEAD = 64  # random numbers that a walk draws at once
@@ -147,14 +148,14 @@ class Vito:
             restart=self.restart if restart is None else restart,
         )
 
-    def personalize(self, patient: Patient, *, max_runs: int = 100, seed: int = 0) -> Fit:
+    def personalize(self, patient: Patient, *, max_runs: int | None = None, seed: int = 0) -> Fit:
         """Personalise one patient, starting at the most likely candidate.
 
         Parameters
         ----------
         patient : Patient
-        max_runs : int
-            Largest number of forward runs, the first one included.
+        max_runs : int, optional
+            Largest number of forward runs, the first one included; by default 50 per parameter.
         seed : int
 
         Returns
@@ -164,10 +165,11 @@ class Vito:
         rng = stream("personalize", self.problem.name, seed, patient.name)
         candidates = self._candidates(patient)
         start = candidates[:1] if len(candidates) else self.problem.draw(rng)
-        return self._walk(patient, start, [candidates[1:]], max_runs, [rng])[0]
+        allowed = budget(self.problem, max_runs)
+        return self._walk(patient, start, [candidates[1:]], allowed, [rng])[0]
 
     def personalize_from(
-        self, patient: Patient, starts: FloatArray, *, max_runs: int = 100, seed: int = 0
+        self, patient: Patient, starts: FloatArray, *, max_runs: int | None = None, seed: int = 0
     ) -> list[Fit]:
         """Personalise one patient from given starts, in lock-step.
 
@@ -175,7 +177,7 @@ class Vito:
         ----------
         patient : Patient
         starts : ndarray, shape (n, n_parameters)
-        max_runs : int
+        max_runs : int, optional
         seed : int
             The outcome of a start does not depend on the other starts.
 
@@ -188,7 +190,8 @@ class Vito:
             for i in range(len(starts))
         ]
         candidates = self._candidates(patient)
-        return self._walk(patient, starts, [candidates] * len(starts), max_runs, rngs)
+        further = [candidates] * len(starts)
+        return self._walk(patient, starts, further, budget(self.problem, max_runs), rngs)
 
     def _candidates(self, patient: Patient) -> FloatArray:
         """Start candidates, best first."""
@@ -205,7 +208,6 @@ class Vito:
         rngs: Sequence[np.random.Generator],
     ) -> list[Fit]:
         """Advance all walks by one forward run at a time until each has ended."""
-        check_budget(max_runs)
         problem = self.problem
         n = len(starts)
         z = problem.measured(patient)

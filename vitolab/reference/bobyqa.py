@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from vitolab.fit import Fit, StopReason
 from vitolab.problem import FloatArray, Patient
 from vitolab.reference.optimiser import Counter, EndedError, Optimiser, unit_of
-from vitolab.trajectories import Fit, StopReason
 
 STEP = 0.25
 X_TOLERANCE = 1e-4

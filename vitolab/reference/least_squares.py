@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import least_squares
 
+from vitolab.fit import Event, Fit, StopReason
 from vitolab.problem import FloatArray, Patient
 from vitolab.reference.optimiser import Counter, EndedError, Optimiser, unit_of
-from vitolab.trajectories import Event, Fit, StopReason
 
 
 class FailedRunError(Exception):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from vitolab.files import stream
+from vitolab.fit import Event, Fit, StopReason, Trace, budget, check_budget
 from vitolab.problem import FloatArray, Patient, Problem
-from vitolab.trajectories import Event, Fit, StopReason, Trace, check_budget
 
 
 class EndedError(Exception):
@@ -69,14 +69,14 @@ class Optimiser(ABC):
 
     problem: Problem
 
-    def personalize(self, patient: Patient, *, max_runs: int = 100, seed: int = 0) -> Fit:
+    def personalize(self, patient: Patient, *, max_runs: int | None = None, seed: int = 0) -> Fit:
         """Personalise one patient from the random start of a seed, see `random_start`.
 
         Parameters
         ----------
         patient : Patient
-        max_runs : int
-            Largest number of forward runs, the first one included.
+        max_runs : int, optional
+            Largest number of forward runs, the first one included; by default 50 per parameter.
         seed : int
 
         Returns
@@ -92,7 +92,7 @@ class Optimiser(ABC):
         return self.personalize_from(patient, start, max_runs=max_runs, seed=seed)[0]
 
     def personalize_from(
-        self, patient: Patient, starts: FloatArray, *, max_runs: int = 100, seed: int = 0
+        self, patient: Patient, starts: FloatArray, *, max_runs: int | None = None, seed: int = 0
     ) -> list[Fit]:
         """Personalise one patient from given starts.
 
@@ -100,8 +100,9 @@ class Optimiser(ABC):
         ----------
         patient : Patient
         starts : ndarray, shape (n, n_parameters)
-        max_runs : int
-            Largest number of forward runs from each start, the first one included.
+        max_runs : int, optional
+            Largest number of forward runs from each start, the first one included; by default 50
+            per parameter.
         seed : int
 
         Returns
@@ -113,11 +114,12 @@ class Optimiser(ABC):
         ValueError
             If no run is allowed or a measurement is missing.
         """
+        allowed = budget(self.problem, max_runs)
         return [
             self._fit(
                 patient,
                 start,
-                max_runs,
+                allowed,
                 stream("optimiser", self.problem.name, seed, patient.name, i),
             )
             for i, start in enumerate(starts)

@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vitolab.failures import Failure
+from vitolab.fit import REASONS, Event, Fit
 from vitolab.problem import Patient, Problem
-from vitolab.trajectories import REASONS, Event, Fit
 
 #: Columns that tell one personalisation from another.
 KEYS = ("setup", "patient", "method", "n_states", "n_samples", "repeat", "start")

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from vitolab.agent import Vito, n_states_allowed
+from vitolab.fit import Personalizer
 from vitolab.methods import EPISODE, REFERENCES, build, find
 from vitolab.problem import Patient, Problem
-from vitolab.trajectories import Personalizer, Trajectories
+from vitolab.trajectories import Trajectories
 from vitolab.validation import child_seed
 from vitolab.validation.parts import (
     Part,

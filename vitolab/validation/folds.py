@@ -10,6 +10,7 @@ from typing import Any
 
 from vitolab.agent import n_states_allowed
 from vitolab.files import digest, stream
+from vitolab.fit import budget
 from vitolab.guard import personalized
 from vitolab.initialization import Initializer
 from vitolab.methods import EPISODE, Settings, by_training, learn, n_states_used
@@ -20,7 +21,6 @@ from vitolab.trajectories import Trajectories
 from vitolab.validation.parts import (
     Part,
     PartStore,
-    budget,
     check_patients,
     child_seed,
     given,
@@ -240,7 +240,7 @@ def _fold(
     """Learn without the patient, then personalise the patient."""
     train = training(walks.first(key["n_samples"]), problem, patient)
     observed = problem.observed(patient)
-    runs = budget(problem) if max_runs is None else max_runs
+    runs = budget(problem, max_runs)
     child = child_seed(seed, "fold", patient.name)
     settings = Settings(n_states=key["n_states"], n_replays=n_replays)
     agents = learn(methods, observed, train, child, settings)

@@ -15,11 +15,12 @@ import pandas as pd
 from vitolab.exploration import HOPELESS, explore
 from vitolab.failures import Failure, Kind, all_failed, collected
 from vitolab.files import digest
+from vitolab.fit import StopReason
 from vitolab.methods import EPISODE
 from vitolab.parallel.workers import parallel
 from vitolab.problem import Patient, Problem
 from vitolab.store.tables import failure_table
-from vitolab.trajectories import StopReason, Trajectories
+from vitolab.trajectories import Trajectories
 
 
 class PartStore(Protocol):
@@ -59,11 +60,6 @@ Part = tuple[pd.DataFrame, pd.DataFrame | None]
 def child_seed(*parts: Any) -> int:
     """Derive a seed from a key: the same for any order of work."""
     return int(digest("seed", *parts)[:8], 16)
-
-
-def budget(problem: Problem) -> int:
-    """Forward runs allowed per personalisation: the paper's 50 per parameter (section 3.3.3)."""
-    return 50 * problem.n_parameters
 
 
 def given(max_runs: int | None) -> tuple[int, ...]:
