@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
+from vitolab.objects import Value
 from vitolab.problem import FloatArray, IntArray, Patient, Problem
+from vitolab.saved import check_arrays, check_range, field, names, read_object, write_object
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Forward runs allowed for each parameter by default: the paper's (section 3.3.3).
 RUNS_PER_PARAMETER = 50
@@ -49,8 +56,8 @@ class Event(enum.IntEnum):
 REASONS = ("q", "q_best", "best", "chance", "candidates", "seen")
 
 
-@dataclass(frozen=True)
-class Trace:
+@dataclass(frozen=True, eq=False, repr=False)
+class Trace(Value):
     """One row per forward run of a personalisation.
 
     Attributes
@@ -80,8 +87,8 @@ class Trace:
     reasons: FloatArray | None = None
 
 
-@dataclass(frozen=True)
-class Fit:
+@dataclass(frozen=True, eq=False, repr=False)
+class Fit(Value):
     """Outcome of one personalisation by any method.
 
     Attributes
@@ -97,6 +104,9 @@ class Fit:
     last_x : ndarray, shape (n_parameters,)
         Parameters of the last forward run.
     trace : Trace
+        Every forward run; see `frame`.
+    parameters, objectives : tuple of str
+        Names, in the order of the arrays.
     """
 
     solved: bool
@@ -108,6 +118,8 @@ class Fit:
     misfits: FloatArray
     last_x: FloatArray
     trace: Trace
+    parameters: tuple[str, ...]
+    objectives: tuple[str, ...]
 
     @property
     def n_failed(self) -> int:
@@ -117,6 +129,12 @@ class Fit:
     @classmethod
     def from_trace(cls, problem: Problem, trace: Trace, stop_reason: StopReason) -> Fit:
         """Sum up a trace."""
+        parameters = tuple(p.name for p in problem.parameters)
+        objectives = tuple(o.name for o in problem.objectives)
+        if not len(trace.x):
+            no_x, no_y = np.full(len(parameters), np.nan), np.full(len(objectives), np.nan)
+            found = (no_x, no_y, no_y, no_x, trace)
+            return cls(False, stop_reason, 0, 0, *found, parameters, objectives)
         worst = np.max(np.abs(trace.misfits) / problem.tolerance, axis=1)
         solved = stop_reason is StopReason.SOLVED
         best = len(worst) - 1 if solved else int(np.argmin(np.nan_to_num(worst, nan=np.inf)))
@@ -130,7 +148,127 @@ class Fit:
             misfits=trace.misfits[best],
             last_x=trace.x[-1],
             trace=trace,
+            parameters=parameters,
+            objectives=objectives,
         )
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Columns of `frame` and of stored traces, by name."""
+        trace = self.trace
+        events = np.array([event.name.lower() for event in Event])[trace.event]
+        failed = ~np.isfinite(trace.y).all(axis=1)
+        columns: dict[str, NDArray[Any]] = {
+            "iteration": np.arange(self.n_runs),
+            "event": np.where(failed, "failed", events),
+            "action": trace.action,
+            "state": trace.state,
+        }
+        columns |= {f"x:{name}": trace.x[:, i] for i, name in enumerate(self.parameters)}
+        columns |= {f"y:{name}": trace.y[:, i] for i, name in enumerate(self.objectives)}
+        columns |= {f"c:{name}": trace.misfits[:, i] for i, name in enumerate(self.objectives)}
+        if trace.expected is not None:
+            columns |= {f"e:{name}": trace.expected[:, i] for i, name in enumerate(self.objectives)}
+        if trace.reasons is not None:
+            columns |= {f"why:{name}": trace.reasons[:, i] for i, name in enumerate(REASONS)}
+        return columns
+
+    def frame(self) -> pd.DataFrame:
+        """Table with one row per forward run.
+
+        Returns
+        -------
+        DataFrame
+            ``iteration``, ``event`` (start, step, restart or failed), ``action`` and ``state``
+            (-1 where there is none), and by name parameters ``x:``, outputs ``y:`` and misfits
+            ``c:``; where the method has them, expected misfits ``e:`` and reasons ``why:``, see
+            `Trace`.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self.columns())
+
+    def save(self, path: Path) -> None:
+        """Write the fit as ``.npz``, whole or not at all; an earlier file is replaced."""
+        trace = self.trace
+        arrays: dict[str, NDArray[Any]] = {
+            "found/x": self.x,
+            "found/y": self.y,
+            "found/misfits": self.misfits,
+            **{f"trace/{name}": v for name, v in vars(trace).items() if v is not None},
+        }
+        description = {
+            "stop_reason": str(self.stop_reason),
+            "parameters": list(self.parameters),
+            "objectives": list(self.objectives),
+        }
+        write_object(path, "Fit", description, arrays)
+
+    @classmethod
+    def load(cls, path: Path) -> Fit:
+        """Read a fit written by `save`.
+
+        Raises
+        ------
+        ValueError
+            If the file is damaged, holds something else, or its arrays do not fit together.
+        """
+        path = Path(path)
+        description, arrays = read_object(path, "Fit")
+        parameters = names(path, description, "parameters")
+        objectives = names(path, description, "objectives")
+        reason = field(path, description, "stop_reason", str)
+        if reason not in list(StopReason):
+            raise ValueError(
+                f"{path}: stop_reason is {reason!r:.60}, expected one of {', '.join(StopReason)}"
+            )
+        n_x, n_y = len(parameters), len(objectives)
+        n = len(arrays["trace/x"]) if "trace/x" in arrays and arrays["trace/x"].ndim else None
+        expected: dict[str, tuple[str, tuple[int | None, ...]]] = {
+            "found/x": ("f", (n_x,)),
+            "found/y": ("f", (n_y,)),
+            "found/misfits": ("f", (n_y,)),
+            "trace/x": ("f", (n, n_x)),
+            "trace/y": ("f", (n, n_y)),
+            "trace/misfits": ("f", (n, n_y)),
+            "trace/event": ("i", (n,)),
+            "trace/action": ("i", (n,)),
+            "trace/state": ("i", (n,)),
+        }
+        optional = {"trace/expected": ("f", (n, n_y)), "trace/reasons": ("f", (n, len(REASONS)))}
+        expected |= {name: shape for name, shape in optional.items() if name in arrays}
+        check_arrays(path, arrays, expected, may_fail=expected)
+        check_range(path, "trace/event", arrays["trace/event"], min(Event), max(Event))
+        prefix = "trace/"
+        trace = Trace(
+            **{k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+        )
+        return cls(
+            solved=reason == StopReason.SOLVED,
+            stop_reason=StopReason(reason),
+            n_runs=len(trace.x),
+            n_restarts=int(np.count_nonzero(trace.event == Event.RESTART)),
+            x=arrays["found/x"],
+            y=arrays["found/y"],
+            misfits=arrays["found/misfits"],
+            last_x=trace.x[-1] if len(trace.x) else np.full(n_x, np.nan),
+            trace=trace,
+            parameters=parameters,
+            objectives=objectives,
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """Rows of the printed form, by name."""
+        return {
+            "solved": self.solved,
+            "stop_reason": f"{self.stop_reason}: {self.stop_reason.sentence}",
+            "n_runs": f"{self.n_runs}, of which {self.n_failed} failed",
+            "n_restarts": self.n_restarts,
+            **{f"x:{k}": float(v) for k, v in list(zip(self.parameters, self.x, strict=True))[:8]},
+            **{
+                f"c:{k}": float(v)
+                for k, v in list(zip(self.objectives, self.misfits, strict=True))[:8]
+            },
+        }
 
 
 def check_budget(max_runs: int) -> None:

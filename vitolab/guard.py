@@ -93,8 +93,4 @@ def _ended(problem: Problem, z: FloatArray, x: FloatArray, y: FloatArray) -> Fit
     event[:1] = Event.START
     nothing = np.full(n, -1)
     trace = Trace(x, y, problem.misfit(y, z), event, nothing, nothing)
-    if n:
-        return Fit.from_trace(problem, trace, StopReason.ERROR)
-    unknown = np.full(problem.n_parameters, np.nan)
-    no_y = np.full(problem.n_objectives, np.nan)
-    return Fit(False, StopReason.ERROR, 0, 0, unknown, no_y, no_y, unknown, trace)
+    return Fit.from_trace(problem, trace, StopReason.ERROR)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +16,9 @@ from vitolab.fit import Personalizer as Personalizer
 from vitolab.fit import StopReason as StopReason
 from vitolab.fit import Trace as Trace
 from vitolab.fit import check_budget as check_budget
+from vitolab.objects import Value
 from vitolab.problem import BoolArray, FloatArray, IntArray, Problem
+from vitolab.saved import check_arrays, check_range, field, names, read_object, write_object
 
 #: Why a run failed: kind, text, and number of further attempts.
 Cause = tuple[str, str, int]
@@ -41,8 +45,8 @@ def tallied(
     return record.failures
 
 
-@dataclass(frozen=True)
-class Trajectories:
+@dataclass(frozen=True, eq=False, repr=False)
+class Trajectories(Value):
     """Walks of many patients, in the order of their patients.
 
     Attributes
@@ -224,3 +228,80 @@ class Trajectories:
         within = np.arange(self.action.shape[1]) < self.length[:, np.newaxis]
         failed: BoolArray = (self.action >= 0) & counted[:, :-1] & within & ~counted[:, 1:]
         return failed
+
+    def save(self, path: Path) -> None:
+        """Write the walks as ``.npz``, whole or not at all; an earlier file is replaced."""
+        known = ("z", "patient", "x", "y", "action", "length", "features", "cause")
+        arrays = {name: getattr(self, name) for name in known if getattr(self, name) is not None}
+        description = {"patients": list(self.patients), "causes": [list(c) for c in self.causes]}
+        write_object(path, "Trajectories", description, arrays)
+
+    @classmethod
+    def load(cls, path: Path) -> Trajectories:
+        """Read walks written by `save`.
+
+        Raises
+        ------
+        ValueError
+            If the file is damaged, holds something else, or its arrays do not fit together.
+        """
+        path = Path(path)
+        description, arrays = read_object(path, "Trajectories")
+        patients = names(path, description, "patients")
+        causes = tuple(_cause(path, c) for c in field(path, description, "causes", list))
+        x, y = arrays.get("x", np.empty(0)), arrays.get("y", np.empty(0))
+        n, points = x.shape[:2] if x.ndim == 3 else (None, None)
+        steps = None if points is None else points - 1
+        n_outputs = y.shape[-1] if y.ndim == 3 else None
+        expected: dict[str, tuple[str, tuple[int | None, ...]]] = {
+            "z": ("f", (len(patients), n_outputs)),
+            "patient": ("i", (n,)),
+            "x": ("f", (n, points, None)),
+            "y": ("f", (n, points, None)),
+            "action": ("i", (n, steps)),
+            "length": ("i", (n,)),
+        }
+        optional = {"features": ("f", (len(patients), None)), "cause": ("i", (n, points))}
+        expected |= {name: shape for name, shape in optional.items() if name in arrays}
+        check_arrays(path, arrays, expected, may_fail=("z", "x", "y", "features"))
+        check_range(path, "patient", arrays["patient"], 0, len(patients) - 1)
+        check_range(path, "length", arrays["length"], 0, x.shape[1] - 1)
+        if "cause" in arrays:
+            check_range(path, "cause", arrays["cause"], -1, len(causes) - 1)
+        try:
+            return cls(patients, causes=causes, **arrays)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+
+    def facts(self) -> dict[str, Any]:
+        """Rows of the printed form, by name."""
+        samples = self.n_samples
+        few, most = (int(samples.min()), int(samples.max())) if len(samples) else (0, 0)
+        counted = self.counted
+        within = int((self.length + 1).sum())
+        return {
+            "patients": f"{len(self.patients)}: {', '.join(self.patients)}",
+            "walks": len(self.x),
+            "samples per patient": str(few) if few == most else f"{few} to {most}",
+            "runs": f"{within}, of which {within - int(counted.sum())} failed",
+            "parameters": self.x.shape[-1],
+            "objectives": self.y.shape[-1],
+        }
+
+
+def _cause(path: Path, found: Any) -> Cause:
+    """Cause of a failed run, as it was stored.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    if (
+        not isinstance(found, list)
+        or [type(part) for part in found] != [str, str, int]
+        or found[0] not in list(Kind)
+    ):
+        raise ValueError(f"{path}: causes hold {found!r:.60}, expected kind, text and retries")
+    kind, text, n_retries = found
+    return kind, text, n_retries

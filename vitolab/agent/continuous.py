@@ -18,12 +18,13 @@ import numpy as np
 from vitolab.agent.bounded import bounded_step
 from vitolab.agent.deviation import Deviation
 from vitolab.agent.experience import Experience
-from vitolab.agent.folder import ARRAYS, check_arrays, field, read_agent, write_agent
+from vitolab.agent.folder import ARRAYS, read_agent, write_agent
 from vitolab.agent.scale import Scale
 from vitolab.files import stream
 from vitolab.fit import Event, Fit, StopReason, Trace, budget
 from vitolab.parallel.threads import one_thread
 from vitolab.problem import FloatArray, Patient, Problem
+from vitolab.saved import check_arrays, field
 from vitolab.trajectories import Trajectories
 
 FILE = "continuous.json"
@@ -166,7 +167,7 @@ class ContinuousVito:
         n_f = len(problem.features)
         n = len(arrays["u"]) if "u" in arrays and arrays["u"].ndim else None
         check_arrays(
-            path,
+            path / ARRAYS,
             arrays,
             {
                 "u": ("f", (n, problem.n_parameters)),

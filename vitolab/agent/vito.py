@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vitolab.agent.folder import ARRAYS, check_arrays, field, read_agent, write_agent
+from vitolab.agent.folder import ARRAYS, read_agent, write_agent
 from vitolab.agent.hindsight import replayed
 from vitolab.files import stream
 from vitolab.fit import REASONS, Event, Fit, StopReason, Trace, budget
 from vitolab.initialization import Initializer
 from vitolab.mdp import MDP, Policy
 from vitolab.problem import FloatArray, IntArray, Patient, Problem
+from vitolab.saved import check_arrays, field
 from vitolab.states import StateSpace, outside
 from vitolab.trajectories import Trajectories
 
@@ -379,7 +380,7 @@ class Vito:
                 "initializer/y": ("f", (None, n_objectives)),
                 "initializer/squared": ("b", ()),
             }
-        check_arrays(path, arrays, expected)
+        check_arrays(path / ARRAYS, arrays, expected)
         if len(arrays["states/centroids"]) < 2 * n_objectives + 1:
             raise ValueError(
                 f"{path / ARRAYS}: states/centroids has {len(arrays['states/centroids'])} rows, "
