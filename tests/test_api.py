@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
 import pytest
+from analytic import linear
 
 from vitolab.agent import ContinuousVito, Vito
 from vitolab.exploration import explore
@@ -193,3 +195,69 @@ class Full:
     def __call__(self, file: Any, **_arrays: Any) -> None:
         file.write(b"half")
         raise OSError(28, "No space left on device")
+
+
+def shown(problem, patients, walks, vito) -> list[Any]:
+    """One of each thing that a user holds."""
+    return [
+        *(problem, patients[0], walks, vito.personalize(patients[0], max_runs=5)),
+        *(vito, vito.states, vito.mdp, vito.policy, vito.initializer),
+        *(ContinuousVito.learn(problem, walks), NelderMead(problem), LeastSquares(problem)),
+        BobyqaSimple(problem),
+    ]
+
+
+def test_whatever_a_user_holds_prints_on_one_screen(linear_problem, linear_patients, walks, vito):
+    large = replace(
+        linear_problem,
+        parameters=tuple(Parameter(f"p{i}", "", "", 0.0, 1.0, 0.5, 0.01) for i in range(40)),
+    )
+    for thing in (*shown(linear_problem, linear_patients, walks, vito), large):
+        text, html = repr(thing), thing._repr_html_()
+        assert text.startswith(type(thing).__name__)
+        assert len(text.splitlines()) <= 24
+        assert max(map(len, text.splitlines())) <= 100
+        assert len(html) < 6000
+        assert html.count("<tr>") == len(text.splitlines()) - 1
+        ElementTree.fromstring(html)
+    assert "'linear'" in repr(vito)
+    assert "<script>" not in Patient("<script>", {})._repr_html_()
+
+
+def test_things_compare_by_their_content_and_never_raise(
+    linear_problem, linear_patients, walks, vito
+):
+    ours = shown(linear_problem, linear_patients, walks, vito)
+    again_walks = explore(linear_problem, linear_patients, n_episodes=3, n_steps=40, seed=1)
+    again = Vito.learn(linear_problem, again_walks, 40, seed=2)
+    others = shown(replace(linear_problem), linear_patients, again_walks, again)
+    for i, (a, b) in enumerate(zip(ours, others, strict=True)):
+        assert a is b or a == b
+        assert hash(a) == hash(b)
+        assert [j for j, other in enumerate(others) if a == other] == [i]
+    assert walks != walks.without("P0")
+    assert vito != replace(vito, restart=False)
+    assert linear_problem != replace(linear_problem, version="2")
+    assert linear_patients[0] != linear_patients[1]
+    scan = {"scan": np.arange(9.0)}
+    assert Patient("A", {"u": 1.0}, scan) == Patient("A", {"u": 1.0}, {"scan": np.arange(9.0)})
+    holding = [replace(linear_problem, simulate=Holding(np.arange(3.0) + i)) for i in (0, 1)]
+    assert holding[0] != holding[1]
+    assert len({*holding, linear_problem}) == 3
+
+
+@dataclass(frozen=True)
+class Holding:
+    """A model that holds arrays, which neither compare nor hash."""
+
+    offsets: np.ndarray
+
+    def __call__(self, x, patient):
+        return linear(x, patient)
+
+
+def test_a_broken_fit_has_no_number_that_differs_from_itself(linear_problem):
+    nothing = Trace(*(np.empty((0, 2)),) * 3, *(np.empty(0, dtype=np.int64),) * 3)
+    one, two = (Fit.from_trace(linear_problem, nothing, StopReason.ERROR) for _ in range(2))
+    assert one == two
+    assert hash(one) == hash(two)

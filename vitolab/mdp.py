@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vitolab.kernels import mdp as kernels
+from vitolab.objects import Value
 from vitolab.problem import BoolArray, FloatArray, IntArray
 
 INNER_SWEEPS = 50
 
 
-@dataclass(frozen=True)
-class Policy:
+@dataclass(frozen=True, eq=False, repr=False)
+class Policy(Value):
     """State-action values and the actions they recommend.
 
     Attributes
@@ -36,6 +37,21 @@ class Policy:
     epsilon: float = 0.8
     residuals: FloatArray = field(default_factory=lambda: np.empty(0))
     failing: BoolArray | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """Rows of the printed form, by name."""
+        n_states, n_actions = self.q.shape
+        rounds = len(self.residuals)
+        residual = f"{self.residuals[-1]:.1e} after {rounds} rounds" if rounds else "not known"
+        return {
+            "n_states": n_states,
+            "n_actions": n_actions,
+            "epsilon": self.epsilon,
+            "candidates": f"{np.count_nonzero(self.probabilities) / n_states:.1f} per state",
+            "residual": f"{self.residuals[-1]:.1e} after {rounds} rounds"
+            if rounds
+            else "not known",
+        }
 
     @property
     def greedy(self) -> IntArray:
@@ -96,8 +112,8 @@ class Policy:
         return action
 
 
-@dataclass(frozen=True)
-class MDP:
+@dataclass(frozen=True, eq=False, repr=False)
+class MDP(Value):
     """Transition counts in compressed rows, one row per (state, action) pair.
 
     Attributes
@@ -149,6 +165,18 @@ class MDP:
             raise ValueError(f"MDP: discount is {self.discount}, expected in [0, 1)")
         if self.failed and start[-self.n_actions - 1] != start[-1]:
             raise ValueError("MDP: the failed state has transitions, expected none")
+
+    def facts(self) -> dict[str, Any]:
+        """Rows of the printed form, by name."""
+        seen = np.count_nonzero(np.diff(self.start))
+        rows = self.n_states * self.n_actions
+        return {
+            "n_states": f"{self.n_states}{', the last for failed runs' if self.failed else ''}",
+            "n_actions": self.n_actions,
+            "transitions": int(self.counts.sum()),
+            "seen": f"{seen} of {rows} pairs of state and action",
+            "discount": self.discount,
+        }
 
     @classmethod
     def count(

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vitolab.failures import CannotRun, Failure, Kind, collected, described, explained, note
+from vitolab.objects import Value, brief
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -33,6 +34,9 @@ LARGEST = 2.0**26
 MOST_STEPS = 2.0**53
 #: Multiple of a step that walks of any length add up without an overflow of 64 bits.
 LARGEST_MULTIPLIER = 10**9
+
+#: Parameters, and objectives, that a printed problem lists.
+MOST_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -129,8 +133,8 @@ class Objective:
             )
 
 
-@dataclass(frozen=True)
-class Patient:
+@dataclass(frozen=True, eq=False, repr=False)
+class Patient(Value):
     """Measurements of one patient, by objective name, and what the model needs to know of them.
 
     Attributes
@@ -166,8 +170,8 @@ class Patient:
 Simulate = Callable[[FloatArray, Patient], FloatArray]
 
 
-@dataclass(frozen=True)
-class Problem:
+@dataclass(frozen=True, eq=False, repr=False)
+class Problem(Value):
     """A model, the parameters to find, the objectives to meet and the actions allowed.
 
     Attributes
@@ -233,6 +237,20 @@ class Problem:
             raise ValueError(
                 f"problem {self.name!r}: border is {self.border!r}, expected clip, reject or free"
             )
+
+    def facts(self) -> dict[str, Any]:
+        """Rows of the printed form, by name."""
+        rows = {
+            "name": self.name,
+            "version": self.version,
+            "actions": f"{self.n_actions}: steps times {brief(self.multipliers)}, either way",
+            "border": self.border,
+        }
+        for p in self.parameters[:MOST_SHOWN]:
+            rows[f"x:{p.name}"] = f"{p.lower:g} to {p.upper:g} {p.unit}, step {p.step:g}"
+        for o in self.objectives[:MOST_SHOWN]:
+            rows[f"y:{o.name}"] = f"within {o.tolerance:g} {o.unit}"
+        return rows | {"simulate": brief(self.simulate)}
 
     @property
     def n_parameters(self) -> int:

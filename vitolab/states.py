@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from vitolab.kernels import mdp as kernels
+from vitolab.objects import Value
 from vitolab.parallel.threads import one_thread
 from vitolab.problem import FloatArray, IntArray
 
@@ -37,8 +39,8 @@ def outside(c: FloatArray, tolerance: FloatArray) -> FloatArray:
     return c[keep]
 
 
-@dataclass(frozen=True)
-class StateSpace:
+@dataclass(frozen=True, eq=False, repr=False)
+class StateSpace(Value):
     """Representative states.
 
     Attributes
@@ -54,6 +56,15 @@ class StateSpace:
     centroids: FloatArray
     tolerance: FloatArray
     squared: bool = False
+
+    def facts(self) -> dict[str, Any]:
+        """Rows of the printed form, by name."""
+        first = self.centroids[: 2 * len(self.tolerance) + 1]
+        return {
+            "n_states": f"{self.n_states}, of which {len(first)} at and around success",
+            "tolerance": self.tolerance,
+            "squared": self.squared,
+        }
 
     @property
     def n_states(self) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from vitolab.agent.folder import ARRAYS, read_agent, write_agent
 from vitolab.agent.scale import Scale
 from vitolab.files import stream
 from vitolab.fit import Event, Fit, StopReason, Trace, budget
+from vitolab.objects import Value
 from vitolab.parallel.threads import one_thread
 from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.saved import check_arrays, field
@@ -45,8 +46,8 @@ WORTHWHILE = 0.5  # share of the sum of squares that may be left for a plan to b
 SAME = 1e-3  # share of Ω below which two points are one
 
 
-@dataclass(frozen=True)
-class ContinuousVito:
+@dataclass(frozen=True, eq=False, repr=False)
+class ContinuousVito(Value):
     """The agent with continuous actions.
 
     Attributes
@@ -57,6 +58,15 @@ class ContinuousVito:
 
     problem: Problem
     experience: Experience
+
+    def facts(self) -> dict[str, Any]:
+        """Rows of the printed form, by name."""
+        return {
+            "problem": self.problem,
+            "runs": len(self.experience.u),
+            "directions": f"{len(self.experience.variation)} in which patients vary",
+            "features": self.problem.features,
+        }
 
     @classmethod
     def learn(cls, problem: Problem, walks: Trajectories, seed: int = 0) -> ContinuousVito:

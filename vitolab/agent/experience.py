@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from vitolab.agent.scale import Scale
+from vitolab.objects import Value
 from vitolab.problem import FloatArray, IntArray, Patient, Problem
 from vitolab.trajectories import Trajectories
 
@@ -34,8 +35,8 @@ SHRINKAGE = 1.0  # of those fits towards no deviation, in runs with a misfit of 
 CHUNK = 256  # planes fitted at once
 
 
-@dataclass(frozen=True)
-class Experience:
+@dataclass(frozen=True, eq=False, repr=False)
+class Experience(Value):
     """Stored runs of the training patients' models.
 
     Attributes

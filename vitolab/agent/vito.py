@@ -16,6 +16,7 @@ from vitolab.files import stream
 from vitolab.fit import REASONS, Event, Fit, StopReason, Trace, budget
 from vitolab.initialization import Initializer
 from vitolab.mdp import MDP, Policy
+from vitolab.objects import Value
 from vitolab.problem import FloatArray, IntArray, Patient, Problem
 from vitolab.saved import check_arrays, field
 from vitolab.states import StateSpace, outside
@@ -25,8 +26,8 @@ FILE = "vito.json"
 AHEAD = 64  # random numbers that a walk draws at once
 
 
-@dataclass(frozen=True)
-class Vito:
+@dataclass(frozen=True, eq=False, repr=False)
+class Vito(Value):
     """The paper's agent.
 
     Attributes
@@ -52,6 +53,22 @@ class Vito:
     initializer: Initializer | None = None
     deterministic: bool = False
     restart: bool = True
+
+    def facts(self) -> dict[str, Any]:
+        """Rows of the printed form, by name."""
+        initializer = self.initializer
+        starts = "uniform" if initializer is None else f"from {initializer.n_clusters} clusters"
+        return {
+            "problem": self.problem,
+            "n_states": self.states.n_states,
+            "n_actions": self.mdp.n_actions,
+            "transitions": int(self.mdp.counts.sum()),
+            "discount": self.mdp.discount,
+            "epsilon": self.policy.epsilon,
+            "starts": starts,
+            "deterministic": self.deterministic,
+            "restart": self.restart,
+        }
 
     @classmethod
     def learn(

@@ -26,7 +26,7 @@ STABLE = 1e-3
 HARD_LIMIT = 1000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class BobyqaSimple(Optimiser):
     """All parameters at once, for the plain sum of absolute misfits ("BOBYQA simple")."""
 
@@ -66,7 +66,7 @@ class Stage(NamedTuple):
     max_runs: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class BobyqaCascade(Optimiser):
     """Few parameters at a time, each for one objective, in turns ("BOBYQA cascade").
 

@@ -16,7 +16,7 @@ class FailedRunError(Exception):
     """Leaves an optimiser that cannot take a failed run."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class LeastSquares(Optimiser):
     """Trust-region least squares with finite differences (``scipy.optimize.least_squares``).
 

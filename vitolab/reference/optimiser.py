@@ -9,6 +9,7 @@ import numpy as np
 
 from vitolab.files import stream
 from vitolab.fit import Event, Fit, StopReason, Trace, budget, check_budget
+from vitolab.objects import Value
 from vitolab.problem import FloatArray, Patient, Problem
 
 
@@ -63,8 +64,8 @@ class Counter:
         return Fit.from_trace(self.problem, trace, reason)
 
 
-@dataclass(frozen=True)
-class Optimiser(ABC):
+@dataclass(frozen=True, eq=False, repr=False)
+class Optimiser(Value, ABC):
     """What the reference methods share: where they start."""
 
     problem: Problem
@@ -132,7 +133,7 @@ class Optimiser(ABC):
         """Run the optimiser from one start."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class StartOnly(Optimiser):
     """No optimiser: the run at the start alone, to tell what a start is worth."""
 

@@ -12,7 +12,7 @@ from vitolab.problem import FloatArray, Patient
 from vitolab.reference.optimiser import Counter, EndedError, Optimiser, unit_of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class NelderMead(Optimiser):
     """The paper's simplex method (section 3.3.3; Lagarias et al. 1998).
 
