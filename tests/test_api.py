@@ -17,8 +17,10 @@ from vitolab.agent import ContinuousVito, Vito
 from vitolab.exploration import explore
 from vitolab.files import read_arrays, write_arrays
 from vitolab.fit import Fit, Personalizer, StopReason, Trace
+from vitolab.methods import learn
 from vitolab.problem import Parameter, Patient
 from vitolab.reference import BobyqaSimple, LeastSquares, NelderMead
+from vitolab.settings import Settings
 from vitolab.store.tables import KEYS, trace_table
 from vitolab.trajectories import Trajectories
 
@@ -261,3 +263,41 @@ def test_a_broken_fit_has_no_number_that_differs_from_itself(linear_problem):
     one, two = (Fit.from_trace(linear_problem, nothing, StopReason.ERROR) for _ in range(2))
     assert one == two
     assert hash(one) == hash(two)
+
+
+def test_one_call_with_one_settings_object_learns_every_agent(linear_problem, walks):
+    settings = Settings(n_states=40, n_replays=1, discount=0.9, initialize=False)
+    for agent in (Vito, ContinuousVito):
+        whole = agent.learn(linear_problem, walks, settings=settings, seed=3)
+        single = agent.learn(
+            *(linear_problem, walks, 40),
+            seed=3,
+            n_replays=1,
+            discount=0.9,
+            initialize=False,
+        )
+        assert whole == single
+        with pytest.raises(TypeError, match="learn: n_stats is no setting, expected some of n_st"):
+            agent.learn(linear_problem, walks, n_states=40, n_stats=3)
+        with pytest.raises(TypeError, match="learn: settings is 40, expected Settings"):
+            agent.learn(linear_problem, walks, settings=40)
+    vito = Vito.learn(linear_problem, walks, settings=settings, discount=0.5, restart=False)
+    assert vito.mdp.discount == 0.5
+    assert vito.initializer is None
+    assert not vito.restart
+    assert Vito.learn(linear_problem, walks, 30, settings=settings).states.n_states == 30
+    with pytest.raises(ValueError, match="n_states is missing, expected a number of states"):
+        Vito.learn(linear_problem, walks, seed=0)
+
+
+def test_an_agent_with_continuous_actions_ignores_settings_of_states(linear_problem, walks):
+    plain = ContinuousVito.learn(linear_problem, walks)
+    assert ContinuousVito.learn(linear_problem, walks, n_states=7, epsilon=0.1) == plain
+
+
+def test_the_table_of_methods_learns_with_the_settings_it_is_given(linear_problem, walks):
+    settings = Settings(n_states=40, discount=0.9)
+    agents = learn(["vito", "vito-hindsight"], linear_problem, walks, 3, settings)
+    assert agents["vito"] == Vito.learn(linear_problem, walks, 40, 3, discount=0.9)
+    replayed = Vito.learn(linear_problem, walks, 40, 3, discount=0.9, n_replays=5)
+    assert agents["vito-hindsight"] == replayed

@@ -48,9 +48,7 @@ class Policy(Value):
             "n_actions": n_actions,
             "epsilon": self.epsilon,
             "candidates": f"{np.count_nonzero(self.probabilities) / n_states:.1f} per state",
-            "residual": f"{self.residuals[-1]:.1e} after {rounds} rounds"
-            if rounds
-            else "not known",
+            "residual": residual,
         }
 
     @property

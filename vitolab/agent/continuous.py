@@ -17,7 +17,7 @@ import numpy as np
 
 from vitolab.agent.bounded import bounded_step
 from vitolab.agent.deviation import Deviation
-from vitolab.agent.experience import Experience
+from vitolab.agent.experience import Experience, check_experience
 from vitolab.agent.folder import ARRAYS, read_agent, write_agent
 from vitolab.agent.scale import Scale
 from vitolab.files import stream
@@ -25,7 +25,8 @@ from vitolab.fit import Event, Fit, StopReason, Trace, budget
 from vitolab.objects import Value
 from vitolab.parallel.threads import one_thread
 from vitolab.problem import FloatArray, Patient, Problem
-from vitolab.saved import check_arrays, field
+from vitolab.saved import field
+from vitolab.settings import Settings, chosen
 from vitolab.trajectories import Trajectories
 
 FILE = "continuous.json"
@@ -69,7 +70,16 @@ class ContinuousVito(Value):
         }
 
     @classmethod
-    def learn(cls, problem: Problem, walks: Trajectories, seed: int = 0) -> ContinuousVito:
+    def learn(
+        cls,
+        problem: Problem,
+        walks: Trajectories,
+        n_states: int | None = None,
+        seed: int = 0,
+        *,
+        settings: Settings | None = None,
+        **changes: Any,
+    ) -> ContinuousVito:
         """Learn from explored walks.
 
         Walks of one step from random starts (``explore(..., n_steps=1)``) teach more per run than
@@ -80,14 +90,18 @@ class ContinuousVito(Value):
         problem : Problem
         walks : Trajectories
             Walks of the training patients; `Trajectories.without` leaves one out.
-        seed : int
-            Nothing is drawn: there as in `Vito.learn`.
+        n_states, seed, settings, **changes
+            Accepted as by `Vito.learn`, so that one call serves every agent, and ignored: this
+            agent has no states, draws nothing and has one way to act.
 
         Raises
         ------
         ValueError
             If no run among the walks succeeded.
+        TypeError
+            If a keyword is no setting.
         """
+        chosen(settings, n_states, changes)
         with one_thread():  # as elsewhere: sums depend on the number of threads
             return cls(problem, Experience.learn(problem, walks))
 
@@ -174,22 +188,7 @@ class ContinuousVito(Value):
                 f"{path}: the agent learned features {description['features']}, the problem given "
                 f"has {list(problem.features)}"
             )
-        n_f = len(problem.features)
-        n = len(arrays["u"]) if "u" in arrays and arrays["u"].ndim else None
-        check_arrays(
-            path / ARRAYS,
-            arrays,
-            {
-                "u": ("f", (n, problem.n_parameters)),
-                "y": ("f", (n, problem.n_objectives)),
-                "f": ("f", (n, n_f)),
-                "variation": ("f", (None, 2 * problem.n_parameters + 1, problem.n_objectives)),
-                "centre": ("f", (n_f,)),
-                "spread": ("f", (n_f,)),
-            },
-        )
-        if not n or not (arrays["spread"] > 0).all():
-            raise ValueError(f"{path / ARRAYS}: u is empty or spread not above 0, expected runs")
+        check_experience(path / ARRAYS, problem, arrays)
         return cls(problem, Experience.from_arrays(problem, arrays))
 
 

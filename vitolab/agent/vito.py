@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vitolab.agent.folder import ARRAYS, read_agent, write_agent
-from vitolab.agent.hindsight import replayed
+from vitolab.agent.folder import read_agent, write_agent
+from vitolab.agent.learning import learned
+from vitolab.agent.storing import restored, stored
 from vitolab.files import stream
 from vitolab.fit import REASONS, Event, Fit, StopReason, Trace, budget
 from vitolab.initialization import Initializer
 from vitolab.mdp import MDP, Policy
 from vitolab.objects import Value
 from vitolab.problem import FloatArray, IntArray, Patient, Problem
-from vitolab.saved import check_arrays, field
-from vitolab.states import StateSpace, outside
+from vitolab.saved import field
+from vitolab.settings import Settings, chosen
+from vitolab.states import StateSpace
 from vitolab.trajectories import Trajectories
 
 FILE = "vito.json"
@@ -75,17 +76,11 @@ class Vito(Value):
         cls,
         problem: Problem,
         walks: Trajectories,
-        n_states: int,
+        n_states: int | None = None,
         seed: int = 0,
         *,
-        initialize: bool = True,
-        squared: bool = False,
-        deterministic: bool = False,
-        restart: bool = True,
-        discount: float = 0.99,
-        epsilon: float = 0.8,
-        n_replays: int = 0,
-        heed_failures: bool = True,
+        settings: Settings | None = None,
+        **changes: Any,
     ) -> Vito:
         """Learn states, transitions, policy and start candidates from explored walks.
 
@@ -94,69 +89,25 @@ class Vito(Value):
         problem : Problem
         walks : Trajectories
             Walks of the training patients; `Trajectories.without` leaves one out.
-        n_states : int
-            Number of representative states, also of clusters for the initialisation.
+        n_states : int, optional
+            Number of representative states; it may be among the settings instead.
         seed : int
-        initialize : bool
-            Learn start candidates (Appendix B).
-        squared, discount, epsilon
-            See `StateSpace.learn`, `MDP.count`, `Policy`.
-        deterministic, restart : bool
-            How the agent will act.
-        n_replays : int
-            Replays of each walk in hindsight, see `vitolab.agent.hindsight`; the paper has none.
-            The states are those of the walks as they were: a replay adds transitions, no states.
-        heed_failures : bool
-            Count transitions into failed runs as leading to a state of their own, worth a run and
-            a fresh start, so that the policy keeps away from where the model fails; otherwise they
-            are left out. Without such transitions there is no such state.
+        settings : Settings, optional
+            By default those of the paper.
+        **changes
+            Single settings by name, see `vitolab.settings.Settings`; they replace those above.
 
         Raises
         ------
         ValueError
-            If no run among the walks succeeded, there are too few distinct misfits for so many
-            states (see `n_states_at_most`), or the number of replays is below zero.
+            If no run among the walks succeeded, the number of states is missing, there are too few
+            distinct misfits for so many (see `n_states_at_most`), or the number of replays is
+            below zero.
+        TypeError
+            If a keyword is no setting.
         """
-        c = walks.misfits(problem)
-        counted = walks.require_runs(problem)
-        states = StateSpace.learn(
-            c[counted],
-            problem.tolerance,
-            n_states,
-            stream("states", problem.name, seed),
-            squared=squared,
-        )
-        kept, failures = walks.transitions, walks.failing
-        heeded = heed_failures and bool(failures.any())
-        if heeded:
-            kept = kept | failures
-        before, after = [], []
-        for misfits in (c, *replayed(problem, walks, n_replays, seed)):
-            label = np.full(counted.shape, states.n_states)  # failed
-            label[counted] = states.quantize(misfits[counted])
-            before.append(label[:, :-1][kept])
-            after.append(label[:, 1:][kept])
-        mdp = MDP.count(
-            np.concatenate(before),
-            np.tile(walks.action[kept], len(before)),
-            np.concatenate(after),
-            states.n_states + heeded,
-            problem.n_actions,
-            discount,
-            failed=heeded,
-        )
-        initializer = None
-        if initialize:
-            initializer = Initializer.learn(
-                walks.x[counted],
-                walks.y[counted],
-                problem,
-                n_states,
-                stream("initializer", problem.name, seed),
-                squared=squared,
-            )
-        policy = mdp.solve(epsilon=epsilon)
-        return cls(problem, states, mdp, policy, initializer, deterministic, restart)
+        own = chosen(settings, n_states, changes)
+        return cls(problem, *learned(problem, walks, seed, own), own.deterministic, own.restart)
 
     def acting(self, *, deterministic: bool | None = None, restart: bool | None = None) -> Vito:
         """Act otherwise on the same learning; None keeps what is set."""
@@ -342,26 +293,8 @@ class Vito(Value):
         FileExistsError
             If the path exists.
         """
-        arrays: dict[str, NDArray[Any]] = {
-            "states/centroids": self.states.centroids,
-            "mdp/start": self.mdp.start,
-            "mdp/successor": self.mdp.successor,
-            "mdp/counts": self.mdp.counts,
-            "policy/q": self.policy.q,
-            "policy/v": self.policy.v,
-            "policy/residuals": self.policy.residuals,
-        }
-        if self.initializer is not None:
-            for name, values in self.initializer.to_arrays().items():
-                arrays[f"initializer/{name}"] = values
-        description = {
-            "squared": self.states.squared,
-            "discount": self.mdp.discount,
-            "epsilon": self.policy.epsilon,
-            "deterministic": self.deterministic,
-            "restart": self.restart,
-            "initializer": self.initializer is not None,
-        }
+        description, arrays = stored(self.states, self.mdp, self.policy, self.initializer)
+        description |= {"deterministic": self.deterministic, "restart": self.restart}
         write_agent(path, FILE, self.problem, description, arrays)
 
     @classmethod
@@ -375,83 +308,10 @@ class Vito(Value):
         """
         path = Path(path)
         description, arrays = read_agent(path, FILE, problem)
-        for name in ("squared", "deterministic", "restart", "initializer"):
-            field(path / FILE, description, name, bool)
-        for name in ("discount", "epsilon"):
-            field(path / FILE, description, name, float)
-        n_parameters, n_objectives = problem.n_parameters, problem.n_objectives
-        expected: dict[str, tuple[str, tuple[int | None, ...]]] = {
-            "states/centroids": ("f", (None, n_objectives)),
-            "mdp/start": ("i", (None,)),
-            "mdp/successor": ("i", (None,)),
-            "mdp/counts": ("i", (None,)),
-            "policy/q": ("f", (None, problem.n_actions)),
-            "policy/v": ("f", (None,)),
-            "policy/residuals": ("f", (None,)),
-        }
-        if description["initializer"]:
-            expected |= {
-                "initializer/centroids": ("f", (None, n_objectives)),
-                "initializer/start": ("i", (None,)),
-                "initializer/x": ("f", (None, n_parameters)),
-                "initializer/y": ("f", (None, n_objectives)),
-                "initializer/squared": ("b", ()),
-            }
-        check_arrays(path / ARRAYS, arrays, expected)
-        if len(arrays["states/centroids"]) < 2 * n_objectives + 1:
-            raise ValueError(
-                f"{path / ARRAYS}: states/centroids has {len(arrays['states/centroids'])} rows, "
-                f"expected at least {2 * n_objectives + 1}"
-            )
-        try:
-            return cls._from(path, problem, description, arrays)
-        except ValueError as error:
-            raise ValueError(f"{path / ARRAYS}: {error}") from None
-
-    @classmethod
-    def _from(
-        cls,
-        path: Path,
-        problem: Problem,
-        description: Mapping[str, Any],
-        arrays: Mapping[str, NDArray[Any]],
-    ) -> Vito:
-        """Put an agent together from what was read."""
-        states = StateSpace(arrays["states/centroids"], problem.tolerance, description["squared"])
-        q, v = arrays["policy/q"], arrays["policy/v"]
-        n = len(v)
-        failed = n == states.n_states + 1
-        if n not in (states.n_states, states.n_states + 1) or q.shape != (n, problem.n_actions):
-            raise ValueError(
-                f"{path}: q has shape {q.shape} and v {v.shape}, expected a row for each of "
-                f"{states.n_states} states, with or without one for failed runs, and "
-                f"{problem.n_actions} actions"
-            )
-        initializer = None
-        if description["initializer"]:
-            prefix = "initializer/"
-            initializer = Initializer.from_arrays(
-                {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)},
-                problem,
-            )
-        mdp = MDP(
-            arrays["mdp/start"],
-            arrays["mdp/successor"],
-            arrays["mdp/counts"],
-            n,
-            problem.n_actions,
-            description["discount"],
-            failed,
-        )
-        return cls(
-            problem,
-            states,
-            mdp,
-            Policy(q, v, description["epsilon"], arrays["policy/residuals"], mdp.failing),
-            initializer,
-            description["deterministic"],
-            description["restart"],
-        )
+        acting = (field(path / FILE, description, n, bool) for n in ("deterministic", "restart"))
+        deterministic, restart = acting
+        knowledge = restored(path, FILE, problem, description, arrays)
+        return cls(problem, *knowledge, deterministic, restart)
 
 
 def _keys(count: IntArray) -> list[bytes]:
@@ -459,18 +319,3 @@ def _keys(count: IntArray) -> list[bytes]:
     rows = np.ascontiguousarray(count).view(np.dtype((np.void, count.itemsize * count.shape[1])))
     points: list[bytes] = rows[:, 0].tolist()
     return points
-
-
-def n_states_at_most(problem: Problem, walks: Trajectories) -> int:
-    """Largest number of states that these walks allow: inserted ones and distinct misfits."""
-    c = outside(walks.misfits(problem)[walks.counted], problem.tolerance)
-    return 2 * problem.n_objectives + 1 + len(np.unique(c, axis=0))
-
-
-def n_states_allowed(n_states: int, problem: Problem, walks: Trajectories) -> int:
-    """Number of states asked for, or the largest that the walks allow."""
-    # a few of the walks mostly show that there are enough, and are counted in no time
-    few = walks.first(min(100, int(walks.n_samples.min())))
-    if n_states <= n_states_at_most(problem, few):
-        return n_states
-    return min(n_states, n_states_at_most(problem, walks))
