@@ -19,6 +19,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vitolab.contract import refuse_scalar
 from vitolab.failures import CannotRun, Failure, Kind, collected, described, explained, note
 from vitolab.objects import Value, brief
 
@@ -568,6 +569,9 @@ def _answers(problem: Problem, model: Simulate, x: FloatArray, patient: Patient)
     """Outputs of a model of the problem, see `Problem.run`."""
     n, n_objectives = len(x), problem.n_objectives
     y: FloatArray = np.empty(0)
+    # of a square batch what takes one vector may answer in the shape of one
+    if model is problem.simulate and n == problem.n_parameters == _whole(model, n_objectives)[1]:
+        _check_contract(problem, model, x, patient)
     # what fails within the model is its own affair: each row is one run
     with explained() as reasons, collected():
         try:
@@ -591,8 +595,33 @@ def _answers(problem: Problem, model: Simulate, x: FloatArray, patient: Patient)
         return y
     if n > 1:
         return np.concatenate([_answers(problem, model, x[i : i + 1], patient) for i in range(n)])
+    _check_contract(problem, model, x, patient)
     note(Failure(patient.name, kind, text, tuple(x[0].tolist())))
     return np.full((n, n_objectives), np.nan)
+
+
+def _check_contract(problem: Problem, model: Simulate, x: FloatArray, patient: Patient) -> None:
+    """Refuse a function of one parameter vector, once for each model of a problem.
+
+    Raises
+    ------
+    CannotRun
+        If the model answers a vector where it does not answer a batch of one.
+    """
+    checked = vars(problem).setdefault("_checked", [])
+    if any(known is model for known in checked):
+        return
+    names = tuple(o.name for o in problem.objectives)
+    whole, n_outputs = _whole(model, len(names))
+    refuse_scalar(whole, problem.name, x[:1].copy(), patient, n_outputs, names)
+    checked.append(model)
+
+
+def _whole(model: Simulate, n_outputs: int) -> tuple[Simulate, int]:
+    """Model of which a part of the outputs may be taken, and the number of all of them."""
+    while isinstance(model, _Part):
+        n_outputs, model = model.n_outputs, model.simulate
+    return model, n_outputs
 
 
 def _no_answer(problem: Problem, y: FloatArray) -> tuple[Kind, str, int]:
