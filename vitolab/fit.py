@@ -107,6 +107,17 @@ class Fit(Value):
         Every forward run; see `frame`.
     parameters, objectives : tuple of str
         Names, in the order of the arrays.
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> problem = vl.models.rosenbrock.problem()
+    >>> patient, *others = vl.models.rosenbrock.cohort(4)
+    >>> fit = vl.LeastSquares(problem).personalize(patient, seed=0)
+    >>> fit.solved, len(fit.frame()) == fit.n_runs
+    (True, True)
+    >>> list(fit.frame())[4:]
+    ['x:x1', 'x:x2', 'y:t1', 'y:t2', 'c:t1', 'c:t2']
     """
 
     solved: bool

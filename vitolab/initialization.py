@@ -47,6 +47,16 @@ class Initializer(Value):
         Domain Ω.
     squared : bool
         Whether the distance divides by ψ² instead of ψ.
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> problem = vl.models.rosenbrock.problem()
+    >>> patient, *others = vl.models.rosenbrock.cohort(4)
+    >>> walks = vl.explore(problem, others, n_episodes=2, n_steps=20, seed=0)
+    >>> starts = vl.Vito.learn(problem, walks, n_states=20).initializer
+    >>> starts.candidates(problem.measured(patient)).shape[1]
+    2
     """
 
     centroids: FloatArray

@@ -30,6 +30,16 @@ class Policy(Value):
         Largest Bellman residual of each round of the solution.
     failing : ndarray of bool, shape (n_states, n_actions), optional
         Actions that were seen to lead into a failed run.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import vitolab as vl
+    >>> policy = vl.Policy(q=np.array([[0.0, 3.0, 2.7]]), v=np.array([3.0]))
+    >>> policy.greedy
+    array([1])
+    >>> policy.probabilities.round(2)
+    array([[0.  , 0.53, 0.47]])
     """
 
     q: FloatArray
@@ -132,6 +142,16 @@ class MDP(Value):
     ValueError
         If the rows do not cover the successors, a successor is no state, a count is below one,
         the discount is not in [0, 1), or something is counted in the failed state.
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> mdp = vl.MDP.count([1, 1, 1], [0, 0, 1], [0, 1, 1], 2, 2, 0.9)
+    >>> mdp.visits
+    array([[0, 0],
+           [2, 1]])
+    >>> mdp.solve().greedy[1]
+    np.int64(0)
     """
 
     start: NDArray[np.int64]

@@ -60,6 +60,13 @@ class Parameter:
     ValueError
         If the domain is empty or its width overflows, the default lies outside it, or the step is
         not positive or fits into the domain more than `MOST_STEPS` times.
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> resistance = vl.Parameter("r", "resistance", "mmHg s/mL", 0.4, 3.0, 1.0, 0.005)
+    >>> resistance.upper
+    3.0
     """
 
     name: str
@@ -119,6 +126,12 @@ class Objective:
     ------
     ValueError
         If the tolerance is not a positive number.
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> vl.Objective("mean", "mean pressure", "mmHg", tolerance=2.0).kind
+    'difference'
     """
 
     name: str
@@ -150,6 +163,15 @@ class Patient(Value):
     ------
     ValueError
         If the name is empty or a measurement is not a finite number.
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> vl.Patient("P1", {"mean": 95.0}, data={"heart_rate": 72.0})
+    Patient
+      name          P1
+      measurements  mean: 95
+      data          heart_rate: 72
     """
 
     name: str
@@ -203,6 +225,23 @@ class Problem(Value):
     ValueError
         If a field is empty, a name occurs twice, or a multiplier is not a positive whole number
         of at most `LARGEST_MULTIPLIER`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import vitolab as vl
+    >>> def double(x, patient):  # a batch: (n, 1) to (n, 1)
+    ...     return 2.0 * x
+    >>> problem = vl.Problem(
+    ...     name="double",
+    ...     version="1",
+    ...     parameters=(vl.Parameter("a", "a", "mL", -5.0, 5.0, 0.0, 0.01),),
+    ...     objectives=(vl.Objective("u", "u", "mL", tolerance=0.1),),
+    ...     simulate=double,
+    ... )
+    >>> problem.run(np.array([[1.0], [2.0]]), vl.Patient("P1", {"u": 3.0}))
+    array([[2.],
+           [4.]])
     """
 
     name: str

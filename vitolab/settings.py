@@ -30,6 +30,17 @@ class Settings:
         left out. Without such transitions there is no such state.
     deterministic, restart : bool
         How the agent acts, see `vitolab.agent.Vito`.
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> problem = vl.models.rosenbrock.problem()
+    >>> patient, *others = vl.models.rosenbrock.cohort(4)
+    >>> walks = vl.explore(problem, others, n_episodes=2, n_steps=20, seed=0)
+    >>> settings = vl.Settings(n_states=20, discount=0.95)
+    >>> agents = [a.learn(problem, walks, settings=settings) for a in (vl.Vito, vl.ContinuousVito)]
+    >>> agents[0].mdp.discount
+    0.95
     """
 
     n_states: int | None = None

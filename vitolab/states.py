@@ -51,6 +51,16 @@ class StateSpace(Value):
     tolerance : ndarray, shape (n_objectives,)
     squared : bool
         Whether the distance divides by ψ² instead of ψ.
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> problem = vl.models.rosenbrock.problem()
+    >>> patient, *others = vl.models.rosenbrock.cohort(4)
+    >>> walks = vl.explore(problem, others, n_episodes=2, n_steps=20, seed=0)
+    >>> states = vl.Vito.learn(problem, walks, n_states=20).states
+    >>> states.quantize([[0.0, 0.0]]).tolist()
+    [0]
     """
 
     centroids: FloatArray

@@ -74,6 +74,17 @@ class Trajectories(Value):
     ------
     ValueError
         If the shapes do not fit together.
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> problem = vl.models.rosenbrock.problem()
+    >>> patient, *others = vl.models.rosenbrock.cohort(4)
+    >>> walks = vl.explore(problem, others, n_episodes=2, n_steps=20, seed=0)
+    >>> walks.x.shape, walks.n_samples
+    ((6, 21, 2), array([40, 40, 40]))
+    >>> walks.without(others[0].name).patients
+    ('F003', 'F004')
     """
 
     patients: tuple[str, ...]

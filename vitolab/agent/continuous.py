@@ -55,6 +55,15 @@ class ContinuousVito(Value):
     ----------
     problem : Problem
     experience : Experience
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> problem = vl.models.rosenbrock.problem()
+    >>> patient, *others = vl.models.rosenbrock.cohort(4)
+    >>> walks = vl.explore(problem, others, n_episodes=2, n_steps=20, seed=0)
+    >>> vl.ContinuousVito.learn(problem, walks).personalize(patient).solved
+    True
     """
 
     problem: Problem

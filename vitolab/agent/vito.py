@@ -45,6 +45,17 @@ class Vito(Value):
         Take the best action instead of drawing among the candidates.
     restart : bool
         Start afresh when a parameter vector recurs (oscillation) or a run failed.
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> problem = vl.models.rosenbrock.problem()
+    >>> patient, *others = vl.models.rosenbrock.cohort(4)
+    >>> walks = vl.explore(problem, others, n_episodes=2, n_steps=20, seed=0)
+    >>> vito = vl.Vito.learn(problem, walks, n_states=20, seed=0)
+    >>> fit = vito.personalize(patient, max_runs=30, seed=0)
+    >>> fit.n_runs <= 30
+    True
     """
 
     problem: Problem

@@ -28,7 +28,16 @@ HARD_LIMIT = 1000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BobyqaSimple(Optimiser):
-    """All parameters at once, for the plain sum of absolute misfits ("BOBYQA simple")."""
+    """All parameters at once, for the plain sum of absolute misfits ("BOBYQA simple").
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> problem = vl.models.rosenbrock.problem()
+    >>> patient, *others = vl.models.rosenbrock.cohort(4)
+    >>> vl.BobyqaSimple(problem).personalize(patient, seed=0).n_runs <= 100
+    True
+    """
 
     def _fit(
         self, patient: Patient, start: FloatArray, max_runs: int, rng: np.random.Generator
@@ -90,6 +99,16 @@ class BobyqaCascade(Optimiser):
     ------
     ValueError
         If the problem lacks a parameter or the objective of a stage, or a stage is empty.
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> problem = vl.models.rosenbrock.problem()
+    >>> patient, *others = vl.models.rosenbrock.cohort(4)
+    >>> from vitolab.reference import Stage
+    >>> stages = (Stage(("x1",), "t1", 15), Stage(("x2",), "t2", 25))
+    >>> vl.BobyqaCascade(problem, stages).personalize(patient, max_runs=40).n_runs <= 40
+    True
     """
 
     stages: tuple[Stage, ...] = (

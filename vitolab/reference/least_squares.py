@@ -25,6 +25,14 @@ class LeastSquares(Optimiser):
     problem : Problem
     multistart : bool
         Start again uniformly in Ω, within the same budget, when the solver ends unsolved.
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> problem = vl.models.rosenbrock.problem()
+    >>> patient, *others = vl.models.rosenbrock.cohort(4)
+    >>> vl.LeastSquares(problem, multistart=True).personalize(patient, seed=0).solved
+    True
     """
 
     multistart: bool = False

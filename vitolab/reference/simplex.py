@@ -25,6 +25,14 @@ class NelderMead(Optimiser):
     width : float or None
         Edge of the first simplex as a share of Ω. The paper names none: None is the rule of the
         common implementations, 5 % of each parameter's value.
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> problem = vl.models.rosenbrock.problem()
+    >>> patient, *others = vl.models.rosenbrock.cohort(4)
+    >>> vl.NelderMead(problem, width=0.1).personalize(patient, seed=0).solved
+    True
     """
 
     weighted: bool = True

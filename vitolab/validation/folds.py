@@ -90,6 +90,20 @@ def leave_one_out(
     ------
     ValueError
         If a method is unknown, none is named, or one needs numbers of states and there are none.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import vitolab as vl
+    >>> problems = {"2p": vl.models.rosenbrock.problem()}
+    >>> patients = vl.models.rosenbrock.cohort(3)
+    >>> sizes = {"n_samples": {"2p": [100]}, "n_states": {"2p": [20]}}
+    >>> with TemporaryDirectory() as results:
+    ...     run = vl.store.open_run("example", {}, results=results, seed=0)
+    ...     vl.leave_one_out(run, problems, patients, **sizes, methods=["vito"], max_runs=10)
+    ...     stored = run.finish(problems, patients)
+    ...     list(stored.personalizations["patient"])
+    ['F001', 'F002', 'F003']
     """
     for trained, acting in by_training(methods).items():
         if trained.has_states and n_states is None:
