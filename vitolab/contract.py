@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError
 from typing import Any
 
 import numpy as np
@@ -88,5 +89,7 @@ def _shape(function: Callable[..., Any], x: NDArray[np.float64], patient: Any) -
             found = function(x.copy(), patient)
             values = list(found.values()) if isinstance(found, Mapping) else found
             return np.array(values, dtype=np.float64).shape
-        except Exception:  # whatever goes wrong, it is no answer
+        except (KeyboardInterrupt, GeneratorExit, CancelledError):
+            raise
+        except BaseException:  # some libraries raise what is no Exception: no answer either
             return None

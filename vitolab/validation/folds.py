@@ -95,13 +95,15 @@ def leave_one_out(
     --------
     >>> from tempfile import TemporaryDirectory
     >>> import vitolab as vl
+    >>> from vitolab.store.tables import patient_table
     >>> problems = {"2p": vl.models.rosenbrock.problem()}
     >>> patients = vl.models.rosenbrock.cohort(3)
     >>> sizes = {"n_samples": {"2p": [100]}, "n_states": {"2p": [20]}}
     >>> with TemporaryDirectory() as results:
     ...     run = vl.store.open_run("example", {}, results=results, seed=0)
     ...     vl.leave_one_out(run, problems, patients, **sizes, methods=["vito"], max_runs=10)
-    ...     stored = run.finish(problems, patients)
+    ...     known = patient_table(problems, patients)
+    ...     stored = run.finish(problems=problems, patients=known)
     ...     list(stored.personalizations["patient"])
     ['F001', 'F002', 'F003']
     """
