@@ -8,9 +8,9 @@ import pytest
 from vitolab.agent import Vito, n_states_at_most
 from vitolab.agent.hindsight import replayed
 from vitolab.exploration import explore
+from vitolab.fit import Event, StopReason
 from vitolab.mdp import Policy
 from vitolab.problem import Patient
-from vitolab.trajectories import Event, StopReason
 
 
 @pytest.fixture(scope="module")

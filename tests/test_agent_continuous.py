@@ -12,10 +12,10 @@ from vitolab.agent.deviation import Deviation
 from vitolab.agent.experience import Experience, basis
 from vitolab.agent.scale import Scale
 from vitolab.exploration import explore
+from vitolab.fit import Event, StopReason
 from vitolab.models import circulation
 from vitolab.problem import Objective, Parameter, Patient, Problem
 from vitolab.store.tables import joined_traces, trace_columns
-from vitolab.trajectories import Event, StopReason
 from vitolab.validation import walks_for
 
 FAR = Patient("far", {"u": 50.0, "w": -50.0}, {"offset": 0.0})

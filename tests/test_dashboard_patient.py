@@ -20,6 +20,7 @@ from vitolab.agent import ContinuousVito, Vito
 from vitolab.dashboard import load_dashboards
 from vitolab.exploration import explore
 from vitolab.files import checksum
+from vitolab.fit import REASONS
 from vitolab.mdp import Policy
 from vitolab.models import circulation, electrophysiology
 from vitolab.reference import NelderMead
@@ -27,7 +28,6 @@ from vitolab.states import StateSpace
 from vitolab.store import OpenRun, assemble
 from vitolab.store.policies import Knowledge
 from vitolab.store.tables import fit_row, patient_table, table, trace_table
-from vitolab.trajectories import REASONS
 
 answers = load_dashboards("charts.answers")
 charts = load_dashboards("charts.bokeh")

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from vitolab.dashboard import load_dashboards
+from vitolab.fit import StopReason
 from vitolab.models import circulation, rosenbrock
 from vitolab.problem import Patient
-from vitolab.trajectories import StopReason
 
 game = load_dashboards("pages.teach.game")
 lessons = load_dashboards("pages.teach.lessons")

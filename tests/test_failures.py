@@ -123,14 +123,15 @@ def test_a_problem_of_which_no_run_answers_stops_early(linear_problem, linear_pa
     made = []
 
     def simulate(x, patient):
-        made.extend(x)
+        made.extend(np.atleast_2d(x))
         return nowhere(x, patient)
 
     problem = replace(linear_problem, simulate=simulate)
     with pytest.raises(ValueError, match=r"all 600 runs so far failed.*P0, a=.*no license$"):
         explore(problem, linear_patients, n_episodes=20, n_steps=500)
-    # 60 of each patient; a batch that raised is asked again row by row
-    assert len(made) == 2 * 600
+    # 60 of each patient; a batch that raised is asked again row by row, the first row once more as
+    # a batch and as one vector, to see whether the function takes such
+    assert len(made) == 2 * 600 + 2
 
 
 def test_a_patient_whose_runs_all_fail_does_not_stop_the_others(linear_problem, linear_patients):

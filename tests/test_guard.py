@@ -1,13 +1,15 @@
 """An error of a method is the patient's for whom it happened."""
 
+from concurrent.futures import CancelledError
+
 import numpy as np
 import pytest
 
 from vitolab import agent
 from vitolab.failures import CannotRun, Kind
+from vitolab.fit import StopReason
 from vitolab.guard import personalized
 from vitolab.reference import NelderMead
-from vitolab.trajectories import StopReason
 from vitolab.validation import leave_one_out, references
 from vitolab.validation.references import reference_runs
 
@@ -73,7 +75,9 @@ def test_an_error_before_the_first_run_gives_an_outcome_for_each_start(
     assert np.isnan([fit.x for fit in fits]).all()
 
 
-@pytest.mark.parametrize("ending", [KeyboardInterrupt, CannotRun, MemoryError])
+@pytest.mark.parametrize(
+    "ending", [KeyboardInterrupt, CannotRun, CancelledError, MemoryError, OSError]
+)
 def test_what_ends_the_work_still_does(linear_problem, linear_patients, monkeypatch, ending):
     monkeypatch.setattr(Raising, "error", ending("stop"))
     with pytest.raises(ending):

@@ -230,6 +230,13 @@ def test_public_names_are_what_a_type_checker_sees():
     assert seen == loaded
 
 
+def test_no_public_module_has_the_name_of_what_everybody_calls_so():
+    code = "import vitolab as vl; vl.Problem; vl.Run; print(*dir(vl))"
+    names = python(code).split()
+    assert not {"problem", "states", "mdp", "agent", "exploration", "initialization"} & set(names)
+    assert {"models", "plots", "store", "studies", "methods", "adapters"} <= set(names)
+
+
 def test_import_contracts_hold():
     code = "from importlinter.cli import lint_imports; print('status', lint_imports(no_cache=True))"
     report = python(code)

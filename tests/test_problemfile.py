@@ -146,7 +146,7 @@ def test_everything_wrong_is_said_at_once(own):
         ('adapter = "function" ', "", "model has no adapter"),
         ('file = "model.py"', 'file = "none.py"', "file is 'none.py', expected a file beside"),
         (
-            'function = "simulate"',
+            'function = "windkessel"',
             'function = "simulat"',
             "no 'simulat', expected one of N,",
         ),

@@ -4,6 +4,7 @@ import nlopt
 import numpy as np
 import pytest
 
+from vitolab.fit import Event, StopReason
 from vitolab.problem import Objective, Parameter, Patient, Problem
 from vitolab.reference import (
     BobyqaCascade,
@@ -13,7 +14,6 @@ from vitolab.reference import (
     Stage,
     bobyqa,
 )
-from vitolab.trajectories import Event, StopReason
 
 LINEAR_STAGES = (Stage(("a",), "u", 15), Stage(("b",), "w", 15))
 METHODS = {

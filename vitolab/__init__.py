@@ -1,4 +1,4 @@
-"""Personalise computational models with an agent that learns how they behave.
+"""Personalize computational models with an agent that learns how they behave.
 
 Public names load when they are first used, so that ``import vitolab`` costs nothing:
 
@@ -11,106 +11,58 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from vitolab import (
-        agent,
-        explain,
-        exploration,
-        identifiability,
-        initialization,
-        mdp,
-        models,
-        patients,
-        plots,
-        problem,
-        reference,
-        states,
-        store,
-        studies,
-        trajectories,
-        uncertainty,
-        validation,
-    )
-    from vitolab.agent import ContinuousVito, Vito
-    from vitolab.catalogue import find_model
-    from vitolab.exploration import explore
-    from vitolab.initialization import Initializer
-    from vitolab.mdp import MDP, Policy
-    from vitolab.problem import Objective, Parameter, Patient, Problem
-    from vitolab.reference import BobyqaCascade, BobyqaSimple, LeastSquares, NelderMead
-    from vitolab.states import StateSpace
-    from vitolab.store import Run
-    from vitolab.trajectories import Fit, StopReason, Trajectories
-    from vitolab.validation import leave_one_out
+if TYPE_CHECKING:  # for type checkers what the table below says; a test compares
+    from vitolab import adapters as adapters
+    from vitolab import methods as methods
+    from vitolab import models as models
+    from vitolab import plots as plots
+    from vitolab import store as store
+    from vitolab import studies as studies
+    from vitolab.agent import ContinuousVito as ContinuousVito
+    from vitolab.agent import Vito as Vito
+    from vitolab.catalogue import find_model as find_model
+    from vitolab.exploration import explore as explore
+    from vitolab.fit import Fit as Fit
+    from vitolab.fit import StopReason as StopReason
+    from vitolab.initialization import Initializer as Initializer
+    from vitolab.mdp import MDP as MDP
+    from vitolab.mdp import Policy as Policy
+    from vitolab.problem import Objective as Objective
+    from vitolab.problem import Parameter as Parameter
+    from vitolab.problem import Patient as Patient
+    from vitolab.problem import Problem as Problem
+    from vitolab.reference import BobyqaCascade as BobyqaCascade
+    from vitolab.reference import BobyqaSimple as BobyqaSimple
+    from vitolab.reference import LeastSquares as LeastSquares
+    from vitolab.reference import NelderMead as NelderMead
+    from vitolab.settings import Settings as Settings
+    from vitolab.states import StateSpace as StateSpace
+    from vitolab.store import Run as Run
+    from vitolab.trajectories import Trajectories as Trajectories
+    from vitolab.validation import leave_one_out as leave_one_out
 
     __version__: str
 
-__all__ = [
-    "MDP",
-    "BobyqaCascade",
-    "BobyqaSimple",
-    "ContinuousVito",
-    "Fit",
-    "Initializer",
-    "LeastSquares",
-    "NelderMead",
-    "Objective",
-    "Parameter",
-    "Patient",
-    "Policy",
-    "Problem",
-    "Run",
-    "StateSpace",
-    "StopReason",
-    "Trajectories",
-    "Vito",
-    "__version__",
-    "agent",
-    "explain",
-    "exploration",
-    "explore",
-    "find_model",
-    "identifiability",
-    "initialization",
-    "leave_one_out",
-    "mdp",
-    "models",
-    "patients",
-    "plots",
-    "problem",
-    "reference",
-    "states",
-    "store",
-    "studies",
-    "trajectories",
-    "uncertainty",
-    "validation",
-]
-
-# module in which each public name lives; what is not here is a module itself
-_HOMES = {
-    "Parameter": "problem",
-    "Objective": "problem",
-    "Patient": "problem",
-    "Problem": "problem",
-    "Trajectories": "trajectories",
-    "Fit": "trajectories",
-    "StopReason": "trajectories",
-    "explore": "exploration",
-    "find_model": "catalogue",
-    "StateSpace": "states",
-    "MDP": "mdp",
-    "Policy": "mdp",
-    "Initializer": "initialization",
-    "ContinuousVito": "agent",
-    "Vito": "agent",
-    "NelderMead": "reference",
-    "BobyqaCascade": "reference",
-    "BobyqaSimple": "reference",
-    "LeastSquares": "reference",
-    "leave_one_out": "validation",
-    "Run": "store",
+# public names by the module in which they live, and modules that are public themselves
+_NAMES = {
+    "agent": ("ContinuousVito", "Vito"),
+    "catalogue": ("find_model",),
+    "exploration": ("explore",),
+    "fit": ("Fit", "StopReason"),
+    "initialization": ("Initializer",),
+    "mdp": ("MDP", "Policy"),
+    "problem": ("Objective", "Parameter", "Patient", "Problem"),
+    "reference": ("BobyqaCascade", "BobyqaSimple", "LeastSquares", "NelderMead"),
+    "settings": ("Settings",),
+    "states": ("StateSpace",),
+    "store.stored": ("Run",),
+    "trajectories": ("Trajectories",),
+    "validation": ("leave_one_out",),
 }
+_MODULES = ("adapters", "methods", "models", "plots", "store", "studies")
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
+
+__all__ = ["__version__", *_MODULES, *_HOMES]
 
 
 def __getattr__(name: str) -> Any:

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from vitolab.fit import REASONS
 from vitolab.problem import Problem
 from vitolab.store.policies import Knowledge, read_knowledge
-from vitolab.trajectories import REASONS
 
 
 def action_names(problem: Problem) -> list[str]:

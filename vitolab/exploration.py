@@ -60,6 +60,21 @@ def explore(
         If there is no patient, two share a name, a size is below one, or no run answers: after
         `HOPELESS` runs of each patient, with the first cause: `vitolab.failures.NothingAnswers`,
         which holds all causes.
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> problem = vl.models.rosenbrock.problem()
+    >>> patient, *others = vl.models.rosenbrock.cohort(4)
+    >>> walks = vl.explore(problem, others, n_episodes=2, n_steps=20, seed=0)
+    >>> walks
+    Trajectories
+      patients             3: F002, F003, F004
+      walks                6
+      samples per patient  40
+      runs                 126, of which 0 failed
+      parameters           2
+      objectives           2
     """
     if not patients:
         raise ValueError("explore: patients is empty, expected at least one")

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 
 from vitolab.failures import CannotRun, Failure, Kind, described
+from vitolab.fit import Event, Fit, Personalizer, StopReason, Trace, check_budget
 from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.running import Runs
-from vitolab.trajectories import Event, Fit, Personalizer, StopReason, Trace, check_budget
 
-#: What ends the work whoever the patient; what ends a run by its time never passes here.
-ENDING = (CannotRun, MemoryError)
+#: Errors that end the work and are no patient's: failed runs of the model never raise here, so
+#: that an error of the system is one of the machine.
+ENDING = (CannotRun, CancelledError, MemoryError, OSError)
 
 
 def personalized(
@@ -40,16 +42,16 @@ def personalized(
     Returns
     -------
     list of Fit
-        One for each start. After an error none is solved: all stop for `StopReason.ERROR`, the
-        runs made before it are those of the first, whose failures end with the error. The runs are
-        known of a personalizer that is a dataclass with a field ``problem``.
+        One for each start, which does not depend on the others. After an error it is not solved
+        and stops for `StopReason.ERROR`, with the runs made before, and its failures end with the
+        error. The runs are known of a personalizer that is a dataclass with a field ``problem``.
 
     Raises
     ------
     ValueError
         If no run is allowed or a measurement is missing: input that no method can work with.
-    CannotRun, MemoryError
-        If the model cannot be run at all, or memory is short.
+    CannotRun, CancelledError, MemoryError, OSError
+        If the model cannot be run at all, was called off, or the system refuses.
     """
     check_budget(max_runs)
     z = problem.measured(patient)
@@ -61,14 +63,19 @@ def personalized(
     except ENDING:
         raise
     except Exception as error:  # whatever went wrong with one patient
-        n = 1 if starts is None else len(starts)
+        if starts is not None and len(starts) > 1:  # whose start it was tells each by itself
+            each = (starts[i : i + 1] for i in range(len(starts)))
+            asked = {"max_runs": max_runs, "seed": seed}
+            return [
+                personalized(problem, personalizer, patient, **asked, starts=start)[0]
+                for start in each
+            ]
         x = np.array([row for x, _ in made for row in x]).reshape(-1, problem.n_parameters)
         y = np.array([row for _, runs in made for row in runs.y]).reshape(-1, problem.n_objectives)
         at = x[-1] if len(x) else np.full(problem.n_parameters, np.nan)
         failures = [failure for _, runs in made for failure in runs.failures]
         failures.append(Failure(patient.name, Kind.METHOD, described(error), tuple(at.tolist()), 0))
-        first = _ended(problem, z, x, y, tuple(failures))
-        return [first, *(_ended(problem, z, x[:0], y[:0], ()),) * (n - 1)]
+        return [_ended(problem, z, x, y, tuple(failures))]
 
 
 _Made = list[tuple[FloatArray, Runs]]
@@ -94,6 +101,7 @@ def _recorded(personalizer: Personalizer) -> tuple[Personalizer, _Made]:
     if not (is_dataclass(personalizer) and isinstance(problem, Problem)):
         return personalizer, []
     keeping = _Recorded(**{f.name: getattr(problem, f.name) for f in fields(Problem)})
+    vars(keeping).update({k: v for k, v in vars(problem).items() if k not in vars(keeping)})
     return cast("Personalizer", replace(cast("Any", personalizer), problem=keeping)), keeping.made
 
 
@@ -108,15 +116,15 @@ class Unlearned:
     def __init__(self, error: Exception) -> None:
         self.error = error
 
-    def personalize(self, patient: Patient, *, max_runs: int = 0, seed: int = 0) -> Fit:
+    def personalize(self, patient: Patient, *, max_runs: int | None = None, seed: int = 0) -> Fit:
         """Raise the error of the learning."""
-        raise self.error
+        raise self.error.with_traceback(None)
 
     def personalize_from(
-        self, patient: Patient, starts: FloatArray, *, max_runs: int = 0, seed: int = 0
+        self, patient: Patient, starts: FloatArray, *, max_runs: int | None = None, seed: int = 0
     ) -> list[Fit]:
         """Raise the error of the learning."""
-        raise self.error
+        raise self.error.with_traceback(None)
 
 
 def _ended(
@@ -128,8 +136,4 @@ def _ended(
     event[:1] = Event.START
     nothing = np.full(n, -1)
     trace = Trace(x, y, problem.misfit(y, z), event, nothing, nothing, failures=failures)
-    if n:
-        return Fit.from_trace(problem, trace, StopReason.ERROR)
-    unknown = np.full(problem.n_parameters, np.nan)
-    no_y = np.full(problem.n_objectives, np.nan)
-    return Fit(False, StopReason.ERROR, 0, 0, unknown, no_y, no_y, unknown, trace)
+    return Fit.from_trace(problem, trace, StopReason.ERROR)

@@ -17,14 +17,15 @@ from sklearn.cluster import KMeans
 
 from vitolab.density import Mixture, estimate
 from vitolab.kernels import mdp as kernels
+from vitolab.objects import Value
 from vitolab.parallel.threads import one_thread
 from vitolab.problem import BoolArray, FloatArray, IntArray, Problem
 
 RADIUS = 180 / np.pi  # of a circle on which one degree of arc has length one
 
 
-@dataclass(frozen=True)
-class Initializer:
+@dataclass(frozen=True, eq=False, repr=False)
+class Initializer(Value):
     """Clusters of model states, and the parameters of their members.
 
     The distance between model states is that of the paper, the sum of squared differences over
@@ -46,6 +47,16 @@ class Initializer:
         Domain Ω.
     squared : bool
         Whether the distance divides by ψ² instead of ψ.
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> problem = vl.models.rosenbrock.problem()
+    >>> patient, *others = vl.models.rosenbrock.cohort(4)
+    >>> walks = vl.explore(problem, others, n_episodes=2, n_steps=20, seed=0)
+    >>> starts = vl.Vito.learn(problem, walks, n_states=20).initializer
+    >>> starts.candidates(problem.measured(patient)).shape[1]
+    2
     """
 
     centroids: FloatArray
@@ -57,7 +68,18 @@ class Initializer:
     lower: FloatArray
     upper: FloatArray
     squared: bool = False
-    _mixtures: dict[int, Mixture] = field(default_factory=dict, init=False, repr=False)
+    _mixtures: dict[int, Mixture] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def facts(self) -> dict[str, Any]:
+        """Rows of the printed form, by name."""
+        return {
+            "clusters": len(self.centroids),
+            "members": len(self.x),
+            "tolerance": self.tolerance,
+            "squared": self.squared,
+        }
 
     @classmethod
     def learn(

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vitolab.kernels import mdp as kernels
+from vitolab.objects import Value
 from vitolab.problem import BoolArray, FloatArray, IntArray
 
 INNER_SWEEPS = 50
 
 
-@dataclass(frozen=True)
-class Policy:
+@dataclass(frozen=True, eq=False, repr=False)
+class Policy(Value):
     """State-action values and the actions they recommend.
 
     Attributes
@@ -29,6 +30,16 @@ class Policy:
         Largest Bellman residual of each round of the solution.
     failing : ndarray of bool, shape (n_states, n_actions), optional
         Actions that were seen to lead into a failed run.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import vitolab as vl
+    >>> policy = vl.Policy(q=np.array([[0.0, 3.0, 2.7]]), v=np.array([3.0]))
+    >>> policy.greedy
+    array([1])
+    >>> policy.probabilities.round(2)
+    array([[0.  , 0.53, 0.47]])
     """
 
     q: FloatArray
@@ -36,6 +47,19 @@ class Policy:
     epsilon: float = 0.8
     residuals: FloatArray = field(default_factory=lambda: np.empty(0))
     failing: BoolArray | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """Rows of the printed form, by name."""
+        n_states, n_actions = self.q.shape
+        rounds = len(self.residuals)
+        residual = f"{self.residuals[-1]:.1e} after {rounds} rounds" if rounds else "not known"
+        return {
+            "n_states": n_states,
+            "n_actions": n_actions,
+            "epsilon": self.epsilon,
+            "candidates": f"{np.count_nonzero(self.probabilities) / n_states:.1f} per state",
+            "residual": residual,
+        }
 
     @property
     def greedy(self) -> IntArray:
@@ -96,8 +120,8 @@ class Policy:
         return action
 
 
-@dataclass(frozen=True)
-class MDP:
+@dataclass(frozen=True, eq=False, repr=False)
+class MDP(Value):
     """Transition counts in compressed rows, one row per (state, action) pair.
 
     Attributes
@@ -118,6 +142,16 @@ class MDP:
     ValueError
         If the rows do not cover the successors, a successor is no state, a count is below one,
         the discount is not in [0, 1), or something is counted in the failed state.
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> mdp = vl.MDP.count([1, 1, 1], [0, 0, 1], [0, 1, 1], 2, 2, 0.9)
+    >>> mdp.visits
+    array([[0, 0],
+           [2, 1]])
+    >>> mdp.solve().greedy[1]
+    np.int64(0)
     """
 
     start: NDArray[np.int64]
@@ -149,6 +183,18 @@ class MDP:
             raise ValueError(f"MDP: discount is {self.discount}, expected in [0, 1)")
         if self.failed and start[-self.n_actions - 1] != start[-1]:
             raise ValueError("MDP: the failed state has transitions, expected none")
+
+    def facts(self) -> dict[str, Any]:
+        """Rows of the printed form, by name."""
+        seen = np.count_nonzero(np.diff(self.start))
+        rows = self.n_states * self.n_actions
+        return {
+            "n_states": f"{self.n_states}{', the last for failed runs' if self.failed else ''}",
+            "n_actions": self.n_actions,
+            "transitions": int(self.counts.sum()),
+            "seen": f"{seen} of {rows} pairs of state and action",
+            "discount": self.discount,
+        }
 
     @classmethod
     def count(

@@ -14,33 +14,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from vitolab.guard import ENDING, Unlearned
+from vitolab.settings import Settings as Settings
 
 if TYPE_CHECKING:
     from vitolab.agent import ContinuousVito, Vito
+    from vitolab.fit import Personalizer
     from vitolab.problem import Problem
-    from vitolab.trajectories import Personalizer, Trajectories
+    from vitolab.trajectories import Trajectories
 
 #: Transitions per episode of the training walks (section 2.3).
 EPISODE = 100
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What agents learn with; each reads what concerns it.
-
-    Attributes
-    ----------
-    n_states : int, optional
-        Number of states. Where the walks hold fewer distinct misfits the smaller number is used.
-    n_replays : int
-        Replays of each walk in hindsight.
-    initialize : bool
-        Whether start candidates are learned from the outputs (section 2.5).
-    """
-
-    n_states: int | None = None
-    n_replays: int = 5
-    initialize: bool = True
+#: Replays of each walk of the method that replays, unless settings name another number.
+HINDSIGHT_REPLAYS = 5
 
 
 @dataclass(frozen=True)
@@ -69,14 +56,8 @@ def _vito(n_replays: int, problem: Problem, walks: Trajectories, seed: int, own:
 
     if own.n_states is None:
         raise ValueError("n_states is missing, expected a number of states")
-    return Vito.learn(
-        problem,
-        walks,
-        n_states_allowed(own.n_states, problem, walks),
-        seed,
-        initialize=own.initialize,
-        n_replays=n_replays,
-    )
+    allowed = n_states_allowed(own.n_states, problem, walks)
+    return Vito.learn(problem, walks, allowed, seed, settings=own, n_replays=n_replays)
 
 
 def _policy(problem: Problem, walks: Trajectories, seed: int, settings: Settings) -> Vito:
@@ -84,7 +65,8 @@ def _policy(problem: Problem, walks: Trajectories, seed: int, settings: Settings
 
 
 def _hindsight(problem: Problem, walks: Trajectories, seed: int, settings: Settings) -> Vito:
-    return _vito(settings.n_replays, problem, walks, seed, settings)
+    replays = HINDSIGHT_REPLAYS if settings.n_replays is None else settings.n_replays
+    return _vito(replays, problem, walks, seed, settings)
 
 
 def _continuous(
@@ -92,7 +74,7 @@ def _continuous(
 ) -> ContinuousVito:
     from vitolab.agent import ContinuousVito
 
-    return ContinuousVito.learn(problem, walks, seed)
+    return ContinuousVito.learn(problem, walks, seed=seed, settings=settings)
 
 
 #: The paper's agent (sections 2.2 to 2.5).

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vitolab.contract import refuse_scalar
+from vitolab.objects import Value, brief
 from vitolab.quantities import (
     LARGEST_MULTIPLIER,
     BoolArray,
@@ -27,7 +29,7 @@ from vitolab.quantities import (
     Simulate,
     fixed,
 )
-from vitolab.running import Part, Runs, guarded
+from vitolab.running import Part, Runs, guarded, whole
 
 __all__ = [
     "BoolArray",
@@ -42,8 +44,12 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class Problem:
+#: Parameters, and objectives, that a printed problem lists.
+MOST_SHOWN = 8
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Problem(Value):
     """A model, the parameters to find, the objectives to meet and the actions allowed.
 
     Attributes
@@ -167,6 +173,20 @@ class Problem:
             actions[i * len(multiples) : (i + 1) * len(multiples), i] = multiples
         return fixed(actions)
 
+    def facts(self) -> dict[str, Any]:
+        """Rows of the printed form, by name."""
+        rows = {
+            "name": self.name,
+            "version": self.version,
+            "actions": f"{self.n_actions}: steps times {brief(self.multipliers)}, either way",
+            "border": self.border,
+        }
+        for p in self.parameters[:MOST_SHOWN]:
+            rows[f"x:{p.name}"] = f"{p.lower:g} to {p.upper:g} {p.unit}, step {p.step:g}"
+        for o in self.objectives[:MOST_SHOWN]:
+            rows[f"y:{o.name}"] = f"within {o.tolerance:g} {o.unit}"
+        return rows | {"simulate": brief(self.simulate)}
+
     def describe(self) -> dict[str, Any]:
         """Everything but the models, as plain data; ``confirmed`` only where a model confirms."""
         description = {
@@ -282,7 +302,12 @@ class Problem:
         CannotRun
             If the model says that it cannot be run at all.
         """
+        n_outputs = whole(self.simulate, self.n_objectives)[1]
+        if len(x) == self.n_parameters == n_outputs:  # a function of one vector may answer in shape
+            self._check_contract(x, patient)
         runs = guarded(self.simulate, self.objectives, x, patient)
+        if len(runs.failures) == len(x):
+            self._check_contract(x, patient)
         if self.confirm is None or confirm is None:
             return runs
         y, failures = runs.y, runs.by_row()
@@ -293,6 +318,15 @@ class Problem:
             for row, failure in zip(solved.tolist(), confirmed.by_row(), strict=True):
                 failures[row] = failure
         return Runs(y, sum(failures, ()))
+
+    def _check_contract(self, x: FloatArray, patient: Patient) -> None:
+        """Refuse, once, a model that is a function of one parameter vector."""
+        if vars(self).setdefault("_is_checked", False):
+            return
+        model, n_outputs = whole(self.simulate, self.n_objectives)
+        outputs = tuple(o.name for o in self.objectives)
+        refuse_scalar(model, self.name, x[:1].copy(), patient, n_outputs, outputs)
+        vars(self)["_is_checked"] = True
 
     def is_solved(self, c: ArrayLike) -> BoolArray:
         """Whether every misfit is within its tolerance; NaN is never solved.

@@ -10,6 +10,8 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from vitolab.objects import Value
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -44,6 +46,13 @@ class Parameter:
     ValueError
         If the domain is empty or its width overflows, the default lies outside it, or the step is
         not positive or fits into the domain more than `MOST_STEPS` times.
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> resistance = vl.Parameter("r", "resistance", "mmHg s/mL", 0.4, 3.0, 1.0, 0.005)
+    >>> resistance.upper
+    3.0
     """
 
     name: str
@@ -103,6 +112,12 @@ class Objective:
     ------
     ValueError
         If the tolerance is not a positive number.
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> vl.Objective("mean", "mean pressure", "mmHg", tolerance=2.0).kind
+    'difference'
     """
 
     name: str
@@ -118,8 +133,8 @@ class Objective:
             )
 
 
-@dataclass(frozen=True)
-class Patient:
+@dataclass(frozen=True, eq=False, repr=False)
+class Patient(Value):
     """Measurements of one patient, by objective name, and what the model needs to know of them.
 
     Attributes
@@ -134,6 +149,15 @@ class Patient:
     ------
     ValueError
         If the name is empty or a measurement is not a finite number.
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> vl.Patient("P1", {"mean": 95.0}, data={"heart_rate": 72.0})
+    Patient
+      name          P1
+      measurements  mean: 95
+      data          heart_rate: 72
     """
 
     name: str

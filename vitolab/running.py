@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from vitolab.answers import numbers
 from vitolab.failures import CannotRun, Failure, Kind, Reason, described, first_line
 from vitolab.quantities import LARGEST, BoolArray, FloatArray, Objective, Patient, Simulate
 
@@ -57,11 +58,13 @@ class Answers:
     reasons: Mapping[int, Reason] = field(default_factory=dict)
 
 
-def asked(model: Simulate, x: FloatArray, patient: Patient) -> Answers:
+def asked(
+    model: Simulate, x: FloatArray, patient: Patient, names: Sequence[str] | None = None
+) -> Answers:
     """Answers of a batched model, without reasons where it gives none."""
     found = getattr(model, "answers", model)(x, patient)
     y, reasons = (found.y, found.reasons) if isinstance(found, Answers) else (found, {})
-    return Answers(np.array(y, dtype=np.float64), reasons)
+    return Answers(numbers(y, names), reasons)
 
 
 def guarded(
@@ -89,7 +92,7 @@ def guarded(
     found = Answers(np.empty(0))
     try:
         # copies: what a simulator does to its argument, or keeps, stays its own affair
-        found = asked(model, x.copy(), patient)
+        found = asked(model, x.copy(), patient, [o.name for o in objectives])
         kind, text = Kind.SHAPE, _other_shape(found.y, n, n_objectives)
     except CannotRun:
         raise
@@ -152,6 +155,13 @@ class Part:
     def own_processes(self) -> bool:
         """Whether the model runs in processes of its own."""
         return bool(getattr(self.simulate, "own_processes", False))
+
+
+def whole(model: Simulate, n_outputs: int) -> tuple[Simulate, int]:
+    """Model of which some outputs may be kept, and the number of all of them."""
+    while isinstance(model, Part):
+        n_outputs, model = model.n_outputs, model.simulate
+    return model, n_outputs
 
 
 class _WrongShapeError(ValueError):

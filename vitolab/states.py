@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from vitolab.kernels import mdp as kernels
+from vitolab.objects import Value
 from vitolab.parallel.threads import one_thread
 from vitolab.problem import FloatArray, IntArray
 
@@ -37,8 +39,8 @@ def outside(c: FloatArray, tolerance: FloatArray) -> FloatArray:
     return c[keep]
 
 
-@dataclass(frozen=True)
-class StateSpace:
+@dataclass(frozen=True, eq=False, repr=False)
+class StateSpace(Value):
     """Representative states.
 
     Attributes
@@ -49,11 +51,30 @@ class StateSpace:
     tolerance : ndarray, shape (n_objectives,)
     squared : bool
         Whether the distance divides by ψ² instead of ψ.
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> problem = vl.models.rosenbrock.problem()
+    >>> patient, *others = vl.models.rosenbrock.cohort(4)
+    >>> walks = vl.explore(problem, others, n_episodes=2, n_steps=20, seed=0)
+    >>> states = vl.Vito.learn(problem, walks, n_states=20).states
+    >>> states.quantize([[0.0, 0.0]]).tolist()
+    [0]
     """
 
     centroids: FloatArray
     tolerance: FloatArray
     squared: bool = False
+
+    def facts(self) -> dict[str, Any]:
+        """Rows of the printed form, by name."""
+        first = self.centroids[: 2 * len(self.tolerance) + 1]
+        return {
+            "n_states": f"{self.n_states}, of which {len(first)} at and around success",
+            "tolerance": self.tolerance,
+            "squared": self.squared,
+        }
 
     @property
     def n_states(self) -> int:

@@ -1,16 +1,24 @@
-"""Walks through parameter space, explored or personalised, and what a personalisation found."""
+"""Walks through parameter space, from which agents learn."""
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from vitolab.failures import Failure, Kind, Record
-from vitolab.problem import BoolArray, FloatArray, IntArray, Patient, Problem
+from vitolab.fit import Event as Event  # outcomes live there; some modules ask for them here
+from vitolab.fit import Fit as Fit
+from vitolab.fit import Personalizer as Personalizer
+from vitolab.fit import StopReason as StopReason
+from vitolab.fit import Trace as Trace
+from vitolab.fit import check_budget as check_budget
+from vitolab.objects import Value
+from vitolab.problem import BoolArray, FloatArray, IntArray, Problem
+from vitolab.saved import check_arrays, check_range, field, names, read_object, write_object
 
 #: Why a run failed: kind, text, and number of further attempts.
 Cause = tuple[str, str, int]
@@ -37,8 +45,8 @@ def tallied(
     return record.failures
 
 
-@dataclass(frozen=True)
-class Trajectories:
+@dataclass(frozen=True, eq=False, repr=False)
+class Trajectories(Value):
     """Walks of many patients, in the order of their patients.
 
     Attributes
@@ -66,6 +74,17 @@ class Trajectories:
     ------
     ValueError
         If the shapes do not fit together.
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> problem = vl.models.rosenbrock.problem()
+    >>> patient, *others = vl.models.rosenbrock.cohort(4)
+    >>> walks = vl.explore(problem, others, n_episodes=2, n_steps=20, seed=0)
+    >>> walks.x.shape, walks.n_samples
+    ((6, 21, 2), array([40, 40, 40]))
+    >>> walks.without(others[0].name).patients
+    ('F003', 'F004')
     """
 
     patients: tuple[str, ...]
@@ -221,155 +240,79 @@ class Trajectories:
         failed: BoolArray = (self.action >= 0) & counted[:, :-1] & within & ~counted[:, 1:]
         return failed
 
-
-class StopReason(enum.StrEnum):
-    """Why a personalisation ended."""
-
-    SOLVED = "solved"
-    BUDGET = "budget"
-    STALLED = "stalled"
-    FAILED = "failed"
-    ERROR = "error"
-
-    @property
-    def sentence(self) -> str:
-        """The reason in words."""
-        return {
-            StopReason.SOLVED: "Every misfit is within its tolerance.",
-            StopReason.BUDGET: "The largest number of forward runs was reached.",
-            StopReason.STALLED: "The optimiser ended by its own tolerance without a solution.",
-            StopReason.FAILED: "The method cannot go on after a failed forward run.",
-            StopReason.ERROR: "The method itself failed; the failed runs name the error.",
-        }[self]
-
-
-class Event(enum.IntEnum):
-    """What led to a forward run."""
-
-    START = 0
-    STEP = 1
-    RESTART = 2
-
-
-#: What the agent that acted knew of an action in the state it was in: its value, the best value
-#: there and the action that has it, the probability with which it is drawn, the number of
-#: candidates, and how often it was seen there in training.
-REASONS = ("q", "q_best", "best", "chance", "candidates", "seen")
-
-
-@dataclass(frozen=True)
-class Trace:
-    """One row per forward run of a personalisation.
-
-    Attributes
-    ----------
-    x : ndarray, shape (n_runs, n_parameters)
-    y : ndarray, shape (n_runs, n_objectives)
-        Not finite where the run failed.
-    misfits : ndarray, shape (n_runs, n_objectives)
-    event : ndarray of Event, shape (n_runs,)
-    action : ndarray of int, shape (n_runs,)
-        Action that led to the run; -1 at a start, and for methods without actions.
-    state : ndarray of int, shape (n_runs,)
-        State found by the run; -1 where it failed, and for methods without states.
-    expected : ndarray, shape (n_runs, n_objectives), optional
-        Misfits that the method expected of a run before it was made; NaN where it expected none.
-    reasons : ndarray, shape (n_runs, len(REASONS)), optional
-        Why the method took the action that led to the run, see `REASONS`; NaN where it took none.
-    failures : tuple of Failure
-        One for each run that failed, in their order; after an error of the method that one too.
-    """
-
-    x: FloatArray
-    y: FloatArray
-    misfits: FloatArray
-    event: IntArray
-    action: IntArray
-    state: IntArray
-    expected: FloatArray | None = None
-    reasons: FloatArray | None = None
-    failures: tuple[Failure, ...] = ()
-
-
-@dataclass(frozen=True)
-class Fit:
-    """Outcome of one personalisation by any method.
-
-    Attributes
-    ----------
-    solved : bool
-    stop_reason : StopReason
-    n_runs : int
-        Forward runs, every one counted, failed ones too.
-    n_restarts : int
-    x, y, misfits : ndarray
-        Solution, or the run whose worst misfit in tolerances was smallest; NaN outputs if
-        every run failed.
-    last_x : ndarray, shape (n_parameters,)
-        Parameters of the last forward run.
-    trace : Trace
-    """
-
-    solved: bool
-    stop_reason: StopReason
-    n_runs: int
-    n_restarts: int
-    x: FloatArray
-    y: FloatArray
-    misfits: FloatArray
-    last_x: FloatArray
-    trace: Trace
-
-    @property
-    def n_failed(self) -> int:
-        """Forward runs that failed."""
-        return int(np.count_nonzero(~np.isfinite(self.trace.y).all(axis=1)))
-
-    @property
-    def failures(self) -> tuple[Failure, ...]:
-        """Why runs failed, one by one; see `Trace`."""
-        return self.trace.failures
+    def save(self, path: Path) -> None:
+        """Write the walks as ``.npz``, whole or not at all; an earlier file is replaced."""
+        known = ("z", "patient", "x", "y", "action", "length", "features", "cause")
+        arrays = {name: getattr(self, name) for name in known if getattr(self, name) is not None}
+        description = {"patients": list(self.patients), "causes": [list(c) for c in self.causes]}
+        write_object(path, "Trajectories", description, arrays)
 
     @classmethod
-    def from_trace(cls, problem: Problem, trace: Trace, stop_reason: StopReason) -> Fit:
-        """Sum up a trace."""
-        worst = np.max(np.abs(trace.misfits) / problem.tolerance, axis=1)
-        solved = stop_reason is StopReason.SOLVED
-        best = len(worst) - 1 if solved else int(np.argmin(np.nan_to_num(worst, nan=np.inf)))
-        return cls(
-            solved=solved,
-            stop_reason=stop_reason,
-            n_runs=len(trace.x),
-            n_restarts=int(np.count_nonzero(trace.event == Event.RESTART)),
-            x=trace.x[best],
-            y=trace.y[best],
-            misfits=trace.misfits[best],
-            last_x=trace.x[-1],
-            trace=trace,
-        )
+    def load(cls, path: Path) -> Trajectories:
+        """Read walks written by `save`.
+
+        Raises
+        ------
+        ValueError
+            If the file is damaged, holds something else, or its arrays do not fit together.
+        """
+        path = Path(path)
+        description, arrays = read_object(path, "Trajectories")
+        patients = names(path, description, "patients")
+        causes = tuple(_cause(path, c) for c in field(path, description, "causes", list))
+        x, y = arrays.get("x", np.empty(0)), arrays.get("y", np.empty(0))
+        n, points = x.shape[:2] if x.ndim == 3 else (None, None)
+        steps = None if points is None else points - 1
+        n_outputs = y.shape[-1] if y.ndim == 3 else None
+        expected: dict[str, tuple[str, tuple[int | None, ...]]] = {
+            "z": ("f", (len(patients), n_outputs)),
+            "patient": ("i", (n,)),
+            "x": ("f", (n, points, None)),
+            "y": ("f", (n, points, None)),
+            "action": ("i", (n, steps)),
+            "length": ("i", (n,)),
+        }
+        optional = {"features": ("f", (len(patients), None)), "cause": ("i", (n, points))}
+        expected |= {name: shape for name, shape in optional.items() if name in arrays}
+        check_arrays(path, arrays, expected, may_fail=("z", "x", "y", "features"))
+        check_range(path, "patient", arrays["patient"], 0, len(patients) - 1)
+        check_range(path, "length", arrays["length"], 0, x.shape[1] - 1)
+        if "cause" in arrays:
+            check_range(path, "cause", arrays["cause"], -1, len(causes) - 1)
+        try:
+            return cls(patients, causes=causes, **arrays)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+
+    def facts(self) -> dict[str, Any]:
+        """Rows of the printed form, by name."""
+        samples = self.n_samples
+        few, most = (int(samples.min()), int(samples.max())) if len(samples) else (0, 0)
+        counted = self.counted
+        within = int((self.length + 1).sum())
+        return {
+            "patients": f"{len(self.patients)}: {', '.join(self.patients)}",
+            "walks": len(self.x),
+            "samples per patient": str(few) if few == most else f"{few} to {most}",
+            "runs": f"{within}, of which {within - int(counted.sum())} failed",
+            "parameters": self.x.shape[-1],
+            "objectives": self.y.shape[-1],
+        }
 
 
-def check_budget(max_runs: int) -> None:
-    """Refuse a personalisation without a forward run.
+def _cause(path: Path, found: Any) -> Cause:
+    """Cause of a failed run, as it was stored.
 
     Raises
     ------
     ValueError
-        If no run is allowed.
+        If it is none.
     """
-    if max_runs < 1:
-        raise ValueError(f"max_runs is {max_runs}, expected at least 1")
-
-
-class Personalizer(Protocol):
-    """Whatever personalises: an agent or an optimiser."""
-
-    def personalize(self, patient: Patient, *, max_runs: int, seed: int) -> Fit:
-        """Personalise one patient from a start of the method's own choice."""
-        ...
-
-    def personalize_from(
-        self, patient: Patient, starts: FloatArray, *, max_runs: int, seed: int
-    ) -> list[Fit]:
-        """Personalise one patient from each of the given starts, shape (n, n_parameters)."""
-        ...
+    if (
+        not isinstance(found, list)
+        or [type(part) for part in found] != [str, str, int]
+        or found[0] not in list(Kind)
+    ):
+        raise ValueError(f"{path}: causes hold {found!r:.60}, expected kind, text and retries")
+    kind, text, n_retries = found
+    return kind, text, n_retries

@@ -139,10 +139,12 @@ def _reached(sources: dict[str, Path], roots: Iterable[str]) -> set[str]:
 
 
 def _lazily(path: Path, package: str, member: str) -> list[str]:
-    """Whence a package has a name that it loads when it is first used: said for type checkers."""
+    """Where a lazy package gets a name from, as it declares for type checkers."""
     package = package if path.name == "__init__.py" else package.rpartition(".")[0]
     imports = _imports_of(*_stamp(path), package)
-    return [name for name, typing in imports if typing and name.rpartition(".")[2] == member]
+    declared = [name.rpartition(".") for name, typing in imports if typing]
+    # of all that a module has, the module
+    return [m if own == "*" else f"{m}.{own}" for m, _, own in declared if own in (member, "*")]
 
 
 def _stamp(path: Path) -> tuple[Path, int, int]:

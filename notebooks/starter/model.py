@@ -10,7 +10,7 @@ import numpy as np
 N = 400  # points of a beat
 
 
-def simulate(x, patient):
+def windkessel(x, patient):
     """Pressures of a beat that repeats itself.
 
     Called with one parameter vector, in the order of problem.toml, and the patient; answers with

@@ -27,6 +27,7 @@ from vitolab.adapters.rows import (
     selected,
     untouched,
 )
+from vitolab.contract import batched
 from vitolab.failures import CannotRun, Kind, described
 from vitolab.parallel.processes import end_despite_threads, end_with, process_started
 from vitolab.parallel.threads import one_thread
@@ -150,7 +151,10 @@ class FunctionModel:
         def ask() -> Answer:
             return _called(self.function, row.copy(), patient, self.outputs)
 
-        return ask_again(ask, self.retries)
+        answer = ask_again(ask, self.retries)
+        if isinstance(answer, _Batched):
+            raise CannotRun(answer.text)
+        return answer
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the processes, which do not travel."""
@@ -176,12 +180,36 @@ class FunctionModel:
 def _called(function: Function, x: FloatArray, patient: Patient, outputs: Sequence[str]) -> Answer:
     """Call a function; what goes wrong is an answer too."""
     try:
-        return selected(function(x, untouched(patient)), outputs)
+        found = selected(function(x.copy(), untouched(patient)), outputs)
+        odd = isinstance(found, NoAnswer) and found.kind is Kind.SHAPE
+        return (_batched(function, x, patient, outputs) if odd else None) or found
     except BaseException as error:
         # in a process of its own nothing but the function can raise these
         if _here.function is None and isinstance(error, KeyboardInterrupt | GeneratorExit):
             raise
-        return NoAnswer(Kind.RAISED, described(error))
+        # how numpy complains of a vector that is taken for a batch
+        odd = isinstance(error, IndexError | TypeError | ValueError)
+        why = _batched(function, x, patient, outputs) if odd else None
+        return why or NoAnswer(Kind.RAISED, described(error))
+
+
+@dataclass(frozen=True)
+class _Batched(NoAnswer):
+    """No answer, for the function takes a batch."""
+
+
+_checked: list[Function] = []
+
+
+def _batched(
+    function: Function, x: FloatArray, patient: Patient, outputs: Sequence[str]
+) -> _Batched | None:
+    """Answer of a function that takes a batch, asked once per process."""
+    if any(known is function for known in _checked):
+        return None
+    _checked.append(function)
+    why = batched(function, x, untouched(patient), len(outputs))
+    return None if why is None else _Batched(Kind.SHAPE, why)
 
 
 class _Workers:
@@ -346,6 +374,8 @@ def _answer(
     os.chdir(_here.folder)  # wherever the call before went
     with one_thread():
         found = _called(_here.function, x, Patient(*known), outputs)
+    if isinstance(found, _Batched):
+        raise CannotRun(found.text)
     if isinstance(found, NoAnswer):
         return found.y, (str(found.kind), found.text)
     return found, None

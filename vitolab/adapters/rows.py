@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from vitolab.answers import numbers
 from vitolab.failures import Kind, Reason
 from vitolab.problem import FloatArray, Patient
 from vitolab.running import Answers
@@ -159,12 +160,12 @@ def selected(found: object, outputs: Sequence[str]) -> Answer:
         values = dict(named)
         found = [values[name] for name in outputs]
     try:
-        # numpy would take these for numbers
-        for value in np.asarray(found, dtype=object).ravel().tolist():
-            if isinstance(value, (bool, np.bool_, str, bytes)):
-                return NoAnswer(Kind.SHAPE, f"an output is {value!r}, expected a number")
-        y = np.array(found, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
+        y = numbers(found)
+    except TypeError as error:
+        if str(error).startswith("an output is"):
+            return NoAnswer(Kind.SHAPE, str(error))
+        return NoAnswer(Kind.SHAPE, f"{type(found).__name__}, expected {len(outputs)} numbers")
+    except (ValueError, OverflowError):
         return NoAnswer(Kind.SHAPE, f"{type(found).__name__}, expected {len(outputs)} numbers")
     if y.shape != (len(outputs),):
         return NoAnswer(Kind.SHAPE, f"shape {y.shape}, expected ({len(outputs)},)")
@@ -179,8 +180,8 @@ def _named(found: Any) -> list[tuple[Any, Any]] | None:
     if isinstance(found, tuple) and hasattr(found, "_fields"):
         return list(zip(found._fields, found, strict=True))
     if isinstance(found, (np.void, np.ndarray)) and found.dtype.names and found.size == 1:
-        record = np.asarray(found).reshape(())
-        return [(name, record[name].item()) for name in found.dtype.names]
+        record = np.ma.asarray(found).reshape(())
+        return [(name, record[name][()]) for name in found.dtype.names]
     pandas = sys.modules.get("pandas")  # whoever answers with it has loaded it
     if pandas is None:
         return None

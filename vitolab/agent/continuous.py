@@ -11,20 +11,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from vitolab.agent.bounded import bounded_step
 from vitolab.agent.deviation import Deviation
-from vitolab.agent.experience import Experience
-from vitolab.agent.folder import ARRAYS, check_arrays, field, read_agent, write_agent
+from vitolab.agent.experience import Experience, check_experience
+from vitolab.agent.folder import ARRAYS, read_agent, write_agent
 from vitolab.agent.scale import Scale
 from vitolab.failures import Failure
 from vitolab.files import stream
+from vitolab.fit import Event, Fit, StopReason, Trace, budget
+from vitolab.objects import Value
 from vitolab.parallel.threads import one_thread
 from vitolab.problem import FloatArray, Patient, Problem
-from vitolab.trajectories import Event, Fit, StopReason, Trace, Trajectories, check_budget
+from vitolab.saved import field
+from vitolab.settings import Settings, chosen
+from vitolab.trajectories import Trajectories
 
 FILE = "continuous.json"
 
@@ -44,21 +48,48 @@ WORTHWHILE = 0.5  # share of the sum of squares that may be left for a plan to b
 SAME = 1e-3  # share of Ω below which two points are one
 
 
-@dataclass(frozen=True)
-class ContinuousVito:
+@dataclass(frozen=True, eq=False, repr=False)
+class ContinuousVito(Value):
     """The agent with continuous actions.
 
     Attributes
     ----------
     problem : Problem
     experience : Experience
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> problem = vl.models.rosenbrock.problem()
+    >>> patient, *others = vl.models.rosenbrock.cohort(4)
+    >>> walks = vl.explore(problem, others, n_episodes=2, n_steps=20, seed=0)
+    >>> vl.ContinuousVito.learn(problem, walks).personalize(patient).solved
+    True
     """
 
     problem: Problem
     experience: Experience
 
+    def facts(self) -> dict[str, Any]:
+        """Rows of the printed form, by name."""
+        return {
+            "problem": self.problem,
+            "runs": len(self.experience.u),
+            "directions": f"{len(self.experience.variation)} in which patients vary",
+            "features": self.problem.features,
+        }
+
     @classmethod
-    def learn(cls, problem: Problem, walks: Trajectories, seed: int = 0) -> ContinuousVito:
+    def learn(
+        cls,
+        problem: Problem,
+        walks: Trajectories,
+        n_states: int | None = None,
+        seed: int = 0,
+        *,
+        settings: Settings | None = None,
+        **changes: Any,
+    ) -> ContinuousVito:
         """Learn from explored walks.
 
         Walks of one step from random starts (``explore(..., n_steps=1)``) teach more per run than
@@ -69,25 +100,29 @@ class ContinuousVito:
         problem : Problem
         walks : Trajectories
             Walks of the training patients; `Trajectories.without` leaves one out.
-        seed : int
-            Nothing is drawn: there as in `Vito.learn`.
+        n_states, seed, settings, **changes
+            Accepted as by `Vito.learn`, so that one call serves every agent, and ignored: this
+            agent has no states, draws nothing and has one way to act.
 
         Raises
         ------
         ValueError
             If no run among the walks succeeded.
+        TypeError
+            If a keyword is no setting.
         """
+        chosen(settings, n_states, changes)
         with one_thread():  # as elsewhere: sums depend on the number of threads
             return cls(problem, Experience.learn(problem, walks))
 
-    def personalize(self, patient: Patient, *, max_runs: int = 100, seed: int = 0) -> Fit:
+    def personalize(self, patient: Patient, *, max_runs: int | None = None, seed: int = 0) -> Fit:
         """Personalise one patient, starting where the agent expects the solution.
 
         Parameters
         ----------
         patient : Patient
-        max_runs : int
-            Largest number of forward runs, the first one included.
+        max_runs : int, optional
+            Largest number of forward runs, the first one included; by default 50 per parameter.
         seed : int
             Of the restarts after all planned ones.
 
@@ -106,7 +141,7 @@ class ContinuousVito:
             return _Course(self, patient, max_runs, rng).fit(None)
 
     def personalize_from(
-        self, patient: Patient, starts: FloatArray, *, max_runs: int = 100, seed: int = 0
+        self, patient: Patient, starts: FloatArray, *, max_runs: int | None = None, seed: int = 0
     ) -> list[Fit]:
         """Personalise one patient from given starts.
 
@@ -115,7 +150,7 @@ class ContinuousVito:
         patient : Patient
         starts : ndarray, shape (n, n_parameters)
             Moved into Ω, which the agent never leaves.
-        max_runs : int
+        max_runs : int, optional
         seed : int
             The outcome of a start does not depend on the other starts.
 
@@ -163,22 +198,7 @@ class ContinuousVito:
                 f"{path}: the agent learned features {description['features']}, the problem given "
                 f"has {list(problem.features)}"
             )
-        n_f = len(problem.features)
-        n = len(arrays["u"]) if "u" in arrays and arrays["u"].ndim else None
-        check_arrays(
-            path,
-            arrays,
-            {
-                "u": ("f", (n, problem.n_parameters)),
-                "y": ("f", (n, problem.n_objectives)),
-                "f": ("f", (n, n_f)),
-                "variation": ("f", (None, 2 * problem.n_parameters + 1, problem.n_objectives)),
-                "centre": ("f", (n_f,)),
-                "spread": ("f", (n_f,)),
-            },
-        )
-        if not n or not (arrays["spread"] > 0).all():
-            raise ValueError(f"{path / ARRAYS}: u is empty or spread not above 0, expected runs")
+        check_experience(path / ARRAYS, problem, arrays)
         return cls(problem, Experience.from_arrays(problem, arrays))
 
 
@@ -197,12 +217,11 @@ class _Course:
         self,
         agent: ContinuousVito,
         patient: Patient,
-        max_runs: int,
+        max_runs: int | None,
         rng: np.random.Generator,
     ) -> None:
-        check_budget(max_runs)
         self.problem, self.experience = agent.problem, agent.experience
-        self.patient, self.max_runs, self.rng = patient, max_runs, rng
+        self.patient, self.max_runs, self.rng = patient, budget(agent.problem, max_runs), rng
         self.scale = Scale(self.problem)
         self.z = self.problem.measured(patient)
         self.f = self.experience.featured(patient)[np.newaxis]

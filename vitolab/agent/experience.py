@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,9 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from vitolab.agent.scale import Scale
+from vitolab.objects import Value
 from vitolab.problem import FloatArray, IntArray, Patient, Problem
+from vitolab.saved import check_arrays
 from vitolab.trajectories import Trajectories
 
 NEIGHBOURS = 16  # stored runs per unknown of a plane
@@ -34,8 +37,8 @@ SHRINKAGE = 1.0  # of those fits towards no deviation, in runs with a misfit of 
 CHUNK = 256  # planes fitted at once
 
 
-@dataclass(frozen=True)
-class Experience:
+@dataclass(frozen=True, eq=False, repr=False)
+class Experience(Value):
     """Stored runs of the training patients' models.
 
     Attributes
@@ -187,6 +190,32 @@ class Experience:
 
 
 ARRAYS = ("u", "y", "f", "variation", "centre", "spread")
+
+
+def check_experience(path: Path, problem: Problem, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Refuse arrays of a file that are no experience with this problem.
+
+    Raises
+    ------
+    ValueError
+        If an array is missing or of another kind or shape, or there are no runs.
+    """
+    n_f = len(problem.features)
+    n = len(arrays["u"]) if "u" in arrays and arrays["u"].ndim else None
+    check_arrays(
+        path,
+        arrays,
+        {
+            "u": ("f", (n, problem.n_parameters)),
+            "y": ("f", (n, problem.n_objectives)),
+            "f": ("f", (n, n_f)),
+            "variation": ("f", (None, 2 * problem.n_parameters + 1, problem.n_objectives)),
+            "centre": ("f", (n_f,)),
+            "spread": ("f", (n_f,)),
+        },
+    )
+    if not n or not (arrays["spread"] > 0).all():
+        raise ValueError(f"{path}: u is empty or spread not above 0, expected runs")
 
 
 def basis(u: FloatArray) -> FloatArray:

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from vitolab.files import read_arrays, temporary_folder, write_arrays, write_json
 from vitolab.problem import Problem
+from vitolab.saved import field
 
 FORMAT = 1
 ARRAYS = "arrays.npz"
@@ -77,64 +77,3 @@ def read_agent(
         return description, read_arrays(path / ARRAYS)
     except ValueError as error:  # which names the file alone
         raise ValueError(f"{path}: {error}") from None
-
-
-def field(file: Path, description: Mapping[str, Any], name: str, kind: type) -> Any:
-    """Get a field of a description, of the kind expected; a number is finite.
-
-    Raises
-    ------
-    ValueError
-        If it is missing or of another kind.
-    """
-    if name not in description:
-        raise ValueError(f"{file}: {name} is missing, expected {kind.__name__}")
-    value = description[name]
-    number = kind is float and isinstance(value, int) and not isinstance(value, bool)
-    if not (isinstance(value, kind) or number) or (kind is float and not np.isfinite(value)):
-        raise ValueError(f"{file}: {name} is {value!r:.60}, expected {kind.__name__}")
-    return value
-
-
-def check_arrays(
-    path: Path,
-    arrays: Mapping[str, NDArray[Any]],
-    expected: Mapping[str, tuple[str, tuple[int | None, ...]]],
-) -> None:
-    """Refuse arrays other than those expected.
-
-    Parameters
-    ----------
-    path : Path
-        Of the agent.
-    arrays : mapping of str to ndarray
-    expected : mapping of str to tuple
-        Kind of the numbers (``f``, ``i`` or ``b``) and shape by name; None for any length.
-
-    Raises
-    ------
-    ValueError
-        If an array is missing, not expected, of another kind or shape, or not finite.
-    """
-    file = path / ARRAYS
-    for name in arrays:
-        if name not in expected:
-            raise ValueError(f"{file}: {name} is not expected, expected {', '.join(expected)}")
-    for name, (kind, shape) in expected.items():
-        if name not in arrays:
-            raise ValueError(f"{file}: {name} is missing, expected an array")
-        found = arrays[name]
-        fits = len(found.shape) == len(shape) and all(
-            n is None or m == n for m, n in zip(found.shape, shape, strict=True)
-        )
-        if found.dtype.kind != kind or not fits:
-            any_length = tuple("any" if n is None else n for n in shape)
-            raise ValueError(
-                f"{file}: {name} has type {found.dtype} and shape {found.shape}, expected kind "
-                f"{kind!r} and shape {any_length}"
-            )
-        if kind == "f" and (found.dtype != np.float64 or not np.isfinite(found).all()):
-            raise ValueError(
-                f"{file}: {name} has type {found.dtype} or is not finite, expected "
-                "finite numbers of 64 bits"
-            )

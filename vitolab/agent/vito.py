@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vitolab.agent.folder import ARRAYS, check_arrays, field, read_agent, write_agent
-from vitolab.agent.hindsight import replayed
+from vitolab.agent.folder import read_agent, write_agent
+from vitolab.agent.learning import learned
+from vitolab.agent.storing import restored, stored
 from vitolab.failures import Failure
 from vitolab.files import stream
+from vitolab.fit import REASONS, Event, Fit, StopReason, Trace, budget
 from vitolab.initialization import Initializer
 from vitolab.mdp import MDP, Policy
+from vitolab.objects import Value
 from vitolab.problem import FloatArray, IntArray, Patient, Problem
-from vitolab.states import StateSpace, outside
-from vitolab.trajectories import REASONS, Event, Fit, StopReason, Trace, Trajectories, check_budget
+from vitolab.saved import field
+from vitolab.settings import Settings, chosen
+from vitolab.states import StateSpace
+from vitolab.trajectories import Trajectories
 
 FILE = "vito.json"
 AHEAD = 64  # random numbers that a walk draws at once
 
 
-@dataclass(frozen=True)
-class Vito:
+@dataclass(frozen=True, eq=False, repr=False)
+class Vito(Value):
     """The paper's agent.
 
     Attributes
@@ -42,6 +46,17 @@ class Vito:
         Take the best action instead of drawing among the candidates.
     restart : bool
         Start afresh when a parameter vector recurs (oscillation) or a run failed.
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> problem = vl.models.rosenbrock.problem()
+    >>> patient, *others = vl.models.rosenbrock.cohort(4)
+    >>> walks = vl.explore(problem, others, n_episodes=2, n_steps=20, seed=0)
+    >>> vito = vl.Vito.learn(problem, walks, n_states=20, seed=0)
+    >>> fit = vito.personalize(patient, max_runs=30, seed=0)
+    >>> fit.n_runs <= 30
+    True
     """
 
     problem: Problem
@@ -52,22 +67,32 @@ class Vito:
     deterministic: bool = False
     restart: bool = True
 
+    def facts(self) -> dict[str, Any]:
+        """Rows of the printed form, by name."""
+        initializer = self.initializer
+        starts = "uniform" if initializer is None else f"from {initializer.n_clusters} clusters"
+        return {
+            "problem": self.problem,
+            "n_states": self.states.n_states,
+            "n_actions": self.mdp.n_actions,
+            "transitions": int(self.mdp.counts.sum()),
+            "discount": self.mdp.discount,
+            "epsilon": self.policy.epsilon,
+            "starts": starts,
+            "deterministic": self.deterministic,
+            "restart": self.restart,
+        }
+
     @classmethod
     def learn(
         cls,
         problem: Problem,
         walks: Trajectories,
-        n_states: int,
+        n_states: int | None = None,
         seed: int = 0,
         *,
-        initialize: bool = True,
-        squared: bool = False,
-        deterministic: bool = False,
-        restart: bool = True,
-        discount: float = 0.99,
-        epsilon: float = 0.8,
-        n_replays: int = 0,
-        heed_failures: bool = True,
+        settings: Settings | None = None,
+        **changes: Any,
     ) -> Vito:
         """Learn states, transitions, policy and start candidates from explored walks.
 
@@ -76,69 +101,25 @@ class Vito:
         problem : Problem
         walks : Trajectories
             Walks of the training patients; `Trajectories.without` leaves one out.
-        n_states : int
-            Number of representative states, also of clusters for the initialisation.
+        n_states : int, optional
+            Number of representative states; it may be among the settings instead.
         seed : int
-        initialize : bool
-            Learn start candidates (Appendix B).
-        squared, discount, epsilon
-            See `StateSpace.learn`, `MDP.count`, `Policy`.
-        deterministic, restart : bool
-            How the agent will act.
-        n_replays : int
-            Replays of each walk in hindsight, see `vitolab.agent.hindsight`; the paper has none.
-            The states are those of the walks as they were: a replay adds transitions, no states.
-        heed_failures : bool
-            Count transitions into failed runs as leading to a state of their own, worth a run and
-            a fresh start, so that the policy keeps away from where the model fails; otherwise they
-            are left out. Without such transitions there is no such state.
+        settings : Settings, optional
+            By default those of the paper.
+        **changes
+            Single settings by name, see `vitolab.settings.Settings`; they replace those above.
 
         Raises
         ------
         ValueError
-            If no run among the walks succeeded, there are too few distinct misfits for so many
-            states (see `n_states_at_most`), or the number of replays is below zero.
+            If no run among the walks succeeded, the number of states is missing, there are too few
+            distinct misfits for so many (see `n_states_at_most`), or the number of replays is
+            below zero.
+        TypeError
+            If a keyword is no setting.
         """
-        c = walks.misfits(problem)
-        counted = walks.require_runs(problem)
-        states = StateSpace.learn(
-            c[counted],
-            problem.tolerance,
-            n_states,
-            stream("states", problem.name, seed),
-            squared=squared,
-        )
-        kept, failures = walks.transitions, walks.failing
-        heeded = heed_failures and bool(failures.any())
-        if heeded:
-            kept = kept | failures
-        before, after = [], []
-        for misfits in (c, *replayed(problem, walks, n_replays, seed)):
-            label = np.full(counted.shape, states.n_states)  # failed
-            label[counted] = states.quantize(misfits[counted])
-            before.append(label[:, :-1][kept])
-            after.append(label[:, 1:][kept])
-        mdp = MDP.count(
-            np.concatenate(before),
-            np.tile(walks.action[kept], len(before)),
-            np.concatenate(after),
-            states.n_states + heeded,
-            problem.n_actions,
-            discount,
-            failed=heeded,
-        )
-        initializer = None
-        if initialize:
-            initializer = Initializer.learn(
-                walks.x[counted],
-                walks.y[counted],
-                problem,
-                n_states,
-                stream("initializer", problem.name, seed),
-                squared=squared,
-            )
-        policy = mdp.solve(epsilon=epsilon)
-        return cls(problem, states, mdp, policy, initializer, deterministic, restart)
+        own = chosen(settings, n_states, changes)
+        return cls(problem, *learned(problem, walks, seed, own), own.deterministic, own.restart)
 
     def acting(self, *, deterministic: bool | None = None, restart: bool | None = None) -> Vito:
         """Act otherwise on the same learning; None keeps what is set."""
@@ -148,14 +129,14 @@ class Vito:
             restart=self.restart if restart is None else restart,
         )
 
-    def personalize(self, patient: Patient, *, max_runs: int = 100, seed: int = 0) -> Fit:
+    def personalize(self, patient: Patient, *, max_runs: int | None = None, seed: int = 0) -> Fit:
         """Personalise one patient, starting at the most likely candidate.
 
         Parameters
         ----------
         patient : Patient
-        max_runs : int
-            Largest number of forward runs, the first one included.
+        max_runs : int, optional
+            Largest number of forward runs, the first one included; by default 50 per parameter.
         seed : int
 
         Returns
@@ -165,10 +146,11 @@ class Vito:
         rng = stream("personalize", self.problem.name, seed, patient.name)
         candidates = self._candidates(patient)
         start = candidates[:1] if len(candidates) else self.problem.draw(rng)
-        return self._walk(patient, start, [candidates[1:]], max_runs, [rng])[0]
+        allowed = budget(self.problem, max_runs)
+        return self._walk(patient, start, [candidates[1:]], allowed, [rng])[0]
 
     def personalize_from(
-        self, patient: Patient, starts: FloatArray, *, max_runs: int = 100, seed: int = 0
+        self, patient: Patient, starts: FloatArray, *, max_runs: int | None = None, seed: int = 0
     ) -> list[Fit]:
         """Personalise one patient from given starts, in lock-step.
 
@@ -176,7 +158,7 @@ class Vito:
         ----------
         patient : Patient
         starts : ndarray, shape (n, n_parameters)
-        max_runs : int
+        max_runs : int, optional
         seed : int
             The outcome of a start does not depend on the other starts.
 
@@ -189,7 +171,8 @@ class Vito:
             for i in range(len(starts))
         ]
         candidates = self._candidates(patient)
-        return self._walk(patient, starts, [candidates] * len(starts), max_runs, rngs)
+        further = [candidates] * len(starts)
+        return self._walk(patient, starts, further, budget(self.problem, max_runs), rngs)
 
     def _candidates(self, patient: Patient) -> FloatArray:
         """Start candidates, best first."""
@@ -206,7 +189,6 @@ class Vito:
         rngs: Sequence[np.random.Generator],
     ) -> list[Fit]:
         """Advance all walks by one forward run at a time until each has ended."""
-        check_budget(max_runs)
         problem = self.problem
         n = len(starts)
         z = problem.measured(patient)
@@ -328,26 +310,8 @@ class Vito:
         FileExistsError
             If the path exists.
         """
-        arrays: dict[str, NDArray[Any]] = {
-            "states/centroids": self.states.centroids,
-            "mdp/start": self.mdp.start,
-            "mdp/successor": self.mdp.successor,
-            "mdp/counts": self.mdp.counts,
-            "policy/q": self.policy.q,
-            "policy/v": self.policy.v,
-            "policy/residuals": self.policy.residuals,
-        }
-        if self.initializer is not None:
-            for name, values in self.initializer.to_arrays().items():
-                arrays[f"initializer/{name}"] = values
-        description = {
-            "squared": self.states.squared,
-            "discount": self.mdp.discount,
-            "epsilon": self.policy.epsilon,
-            "deterministic": self.deterministic,
-            "restart": self.restart,
-            "initializer": self.initializer is not None,
-        }
+        description, arrays = stored(self.states, self.mdp, self.policy, self.initializer)
+        description |= {"deterministic": self.deterministic, "restart": self.restart}
         write_agent(path, FILE, self.problem, description, arrays)
 
     @classmethod
@@ -361,83 +325,10 @@ class Vito:
         """
         path = Path(path)
         description, arrays = read_agent(path, FILE, problem)
-        for name in ("squared", "deterministic", "restart", "initializer"):
-            field(path / FILE, description, name, bool)
-        for name in ("discount", "epsilon"):
-            field(path / FILE, description, name, float)
-        n_parameters, n_objectives = problem.n_parameters, problem.n_objectives
-        expected: dict[str, tuple[str, tuple[int | None, ...]]] = {
-            "states/centroids": ("f", (None, n_objectives)),
-            "mdp/start": ("i", (None,)),
-            "mdp/successor": ("i", (None,)),
-            "mdp/counts": ("i", (None,)),
-            "policy/q": ("f", (None, problem.n_actions)),
-            "policy/v": ("f", (None,)),
-            "policy/residuals": ("f", (None,)),
-        }
-        if description["initializer"]:
-            expected |= {
-                "initializer/centroids": ("f", (None, n_objectives)),
-                "initializer/start": ("i", (None,)),
-                "initializer/x": ("f", (None, n_parameters)),
-                "initializer/y": ("f", (None, n_objectives)),
-                "initializer/squared": ("b", ()),
-            }
-        check_arrays(path, arrays, expected)
-        if len(arrays["states/centroids"]) < 2 * n_objectives + 1:
-            raise ValueError(
-                f"{path / ARRAYS}: states/centroids has {len(arrays['states/centroids'])} rows, "
-                f"expected at least {2 * n_objectives + 1}"
-            )
-        try:
-            return cls._from(path, problem, description, arrays)
-        except ValueError as error:
-            raise ValueError(f"{path / ARRAYS}: {error}") from None
-
-    @classmethod
-    def _from(
-        cls,
-        path: Path,
-        problem: Problem,
-        description: Mapping[str, Any],
-        arrays: Mapping[str, NDArray[Any]],
-    ) -> Vito:
-        """Put an agent together from what was read."""
-        states = StateSpace(arrays["states/centroids"], problem.tolerance, description["squared"])
-        q, v = arrays["policy/q"], arrays["policy/v"]
-        n = len(v)
-        failed = n == states.n_states + 1
-        if n not in (states.n_states, states.n_states + 1) or q.shape != (n, problem.n_actions):
-            raise ValueError(
-                f"{path}: q has shape {q.shape} and v {v.shape}, expected a row for each of "
-                f"{states.n_states} states, with or without one for failed runs, and "
-                f"{problem.n_actions} actions"
-            )
-        initializer = None
-        if description["initializer"]:
-            prefix = "initializer/"
-            initializer = Initializer.from_arrays(
-                {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)},
-                problem,
-            )
-        mdp = MDP(
-            arrays["mdp/start"],
-            arrays["mdp/successor"],
-            arrays["mdp/counts"],
-            n,
-            problem.n_actions,
-            description["discount"],
-            failed,
-        )
-        return cls(
-            problem,
-            states,
-            mdp,
-            Policy(q, v, description["epsilon"], arrays["policy/residuals"], mdp.failing),
-            initializer,
-            description["deterministic"],
-            description["restart"],
-        )
+        acting = (field(path / FILE, description, n, bool) for n in ("deterministic", "restart"))
+        deterministic, restart = acting
+        knowledge = restored(path, FILE, problem, description, arrays)
+        return cls(problem, *knowledge, deterministic, restart)
 
 
 def _keys(count: IntArray) -> list[bytes]:
@@ -445,18 +336,3 @@ def _keys(count: IntArray) -> list[bytes]:
     rows = np.ascontiguousarray(count).view(np.dtype((np.void, count.itemsize * count.shape[1])))
     points: list[bytes] = rows[:, 0].tolist()
     return points
-
-
-def n_states_at_most(problem: Problem, walks: Trajectories) -> int:
-    """Largest number of states that these walks allow: inserted ones and distinct misfits."""
-    c = outside(walks.misfits(problem)[walks.counted], problem.tolerance)
-    return 2 * problem.n_objectives + 1 + len(np.unique(c, axis=0))
-
-
-def n_states_allowed(n_states: int, problem: Problem, walks: Trajectories) -> int:
-    """Number of states asked for, or the largest that the walks allow."""
-    # a few of the walks mostly show that there are enough, and are counted in no time
-    few = walks.first(min(100, int(walks.n_samples.min())))
-    if n_states <= n_states_at_most(problem, few):
-        return n_states
-    return min(n_states, n_states_at_most(problem, walks))

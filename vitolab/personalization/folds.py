@@ -10,6 +10,7 @@ from typing import Any
 
 from vitolab.failures import Failure
 from vitolab.files import digest
+from vitolab.fit import Personalizer
 from vitolab.guard import personalized
 from vitolab.methods import (
     METHODS,
@@ -23,7 +24,7 @@ from vitolab.problem import Patient, Problem
 from vitolab.store import OpenRun
 from vitolab.store.tables import fit_row, joined_traces, trace_columns
 from vitolab.store.tables import table as personalization_table
-from vitolab.trajectories import Personalizer, Trajectories
+from vitolab.trajectories import Trajectories
 from vitolab.validation import child_seed
 from vitolab.validation.parts import Part, work_through
 

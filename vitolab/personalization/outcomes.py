@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vitolab.fit import StopReason
 from vitolab.patients import PatientTable, headed
 from vitolab.problem import Patient, Problem
-from vitolab.trajectories import StopReason
 
 
 def fit_table(

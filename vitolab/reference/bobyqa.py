@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from vitolab.fit import Fit, StopReason
 from vitolab.problem import FloatArray, Patient
 from vitolab.reference.optimiser import Counter, EndedError, Optimiser, unit_of
-from vitolab.trajectories import Fit, StopReason
 
 STEP = 0.25
 X_TOLERANCE = 1e-4
@@ -26,9 +26,18 @@ STABLE = 1e-3
 HARD_LIMIT = 1000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class BobyqaSimple(Optimiser):
-    """All parameters at once, for the plain sum of absolute misfits ("BOBYQA simple")."""
+    """All parameters at once, for the plain sum of absolute misfits ("BOBYQA simple").
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> problem = vl.models.rosenbrock.problem()
+    >>> patient, *others = vl.models.rosenbrock.cohort(4)
+    >>> vl.BobyqaSimple(problem).personalize(patient, seed=0).n_runs <= 100
+    True
+    """
 
     def _fit(
         self, patient: Patient, start: FloatArray, max_runs: int, rng: np.random.Generator
@@ -66,7 +75,7 @@ class Stage(NamedTuple):
     max_runs: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class BobyqaCascade(Optimiser):
     """Few parameters at a time, each for one objective, in turns ("BOBYQA cascade").
 
@@ -90,6 +99,16 @@ class BobyqaCascade(Optimiser):
     ------
     ValueError
         If the problem lacks a parameter or the objective of a stage, or a stage is empty.
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> problem = vl.models.rosenbrock.problem()
+    >>> patient, *others = vl.models.rosenbrock.cohort(4)
+    >>> from vitolab.reference import Stage
+    >>> stages = (Stage(("x1",), "t1", 15), Stage(("x2",), "t2", 25))
+    >>> vl.BobyqaCascade(problem, stages).personalize(patient, max_runs=40).n_runs <= 40
+    True
     """
 
     stages: tuple[Stage, ...] = (

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import least_squares
 
+from vitolab.fit import Event, Fit, StopReason
 from vitolab.problem import FloatArray, Patient
 from vitolab.reference.optimiser import Counter, EndedError, Optimiser, unit_of
-from vitolab.trajectories import Event, Fit, StopReason
 
 
 class FailedRunError(Exception):
     """Leaves an optimiser that cannot take a failed run."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class LeastSquares(Optimiser):
     """Trust-region least squares with finite differences (``scipy.optimize.least_squares``).
 
@@ -25,6 +25,14 @@ class LeastSquares(Optimiser):
     problem : Problem
     multistart : bool
         Start again uniformly in Ω, within the same budget, when the solver ends unsolved.
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> problem = vl.models.rosenbrock.problem()
+    >>> patient, *others = vl.models.rosenbrock.cohort(4)
+    >>> vl.LeastSquares(problem, multistart=True).personalize(patient, seed=0).solved
+    True
     """
 
     multistart: bool = False

@@ -9,8 +9,9 @@ import numpy as np
 
 from vitolab.failures import Failure
 from vitolab.files import stream
+from vitolab.fit import Event, Fit, StopReason, Trace, budget, check_budget
+from vitolab.objects import Value
 from vitolab.problem import FloatArray, Patient, Problem
-from vitolab.trajectories import Event, Fit, StopReason, Trace, check_budget
 
 
 class EndedError(Exception):
@@ -68,20 +69,20 @@ class Counter:
         return Fit.from_trace(self.problem, trace, reason)
 
 
-@dataclass(frozen=True)
-class Optimiser(ABC):
+@dataclass(frozen=True, eq=False, repr=False)
+class Optimiser(Value, ABC):
     """What the reference methods share: where they start."""
 
     problem: Problem
 
-    def personalize(self, patient: Patient, *, max_runs: int = 100, seed: int = 0) -> Fit:
+    def personalize(self, patient: Patient, *, max_runs: int | None = None, seed: int = 0) -> Fit:
         """Personalise one patient from the random start of a seed, see `random_start`.
 
         Parameters
         ----------
         patient : Patient
-        max_runs : int
-            Largest number of forward runs, the first one included.
+        max_runs : int, optional
+            Largest number of forward runs, the first one included; by default 50 per parameter.
         seed : int
 
         Returns
@@ -97,7 +98,7 @@ class Optimiser(ABC):
         return self.personalize_from(patient, start, max_runs=max_runs, seed=seed)[0]
 
     def personalize_from(
-        self, patient: Patient, starts: FloatArray, *, max_runs: int = 100, seed: int = 0
+        self, patient: Patient, starts: FloatArray, *, max_runs: int | None = None, seed: int = 0
     ) -> list[Fit]:
         """Personalise one patient from given starts.
 
@@ -105,8 +106,9 @@ class Optimiser(ABC):
         ----------
         patient : Patient
         starts : ndarray, shape (n, n_parameters)
-        max_runs : int
-            Largest number of forward runs from each start, the first one included.
+        max_runs : int, optional
+            Largest number of forward runs from each start, the first one included; by default 50
+            per parameter.
         seed : int
 
         Returns
@@ -118,11 +120,12 @@ class Optimiser(ABC):
         ValueError
             If no run is allowed or a measurement is missing.
         """
+        allowed = budget(self.problem, max_runs)
         return [
             self._fit(
                 patient,
                 start,
-                max_runs,
+                allowed,
                 stream("optimiser", self.problem.name, seed, patient.name, i),
             )
             for i, start in enumerate(starts)
@@ -135,7 +138,7 @@ class Optimiser(ABC):
         """Run the optimiser from one start."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class StartOnly(Optimiser):
     """No optimiser: the run at the start alone, to tell what a start is worth."""
 

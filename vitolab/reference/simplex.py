@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
+from vitolab.fit import Fit, StopReason
 from vitolab.problem import FloatArray, Patient
 from vitolab.reference.optimiser import Counter, EndedError, Optimiser, unit_of
-from vitolab.trajectories import Fit, StopReason
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class NelderMead(Optimiser):
     """The paper's simplex method (section 3.3.3; Lagarias et al. 1998).
 
@@ -25,6 +25,14 @@ class NelderMead(Optimiser):
     width : float or None
         Edge of the first simplex as a share of Ω. The paper names none: None is the rule of the
         common implementations, 5 % of each parameter's value.
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> problem = vl.models.rosenbrock.problem()
+    >>> patient, *others = vl.models.rosenbrock.cohort(4)
+    >>> vl.NelderMead(problem, width=0.1).personalize(patient, seed=0).solved
+    True
     """
 
     weighted: bool = True

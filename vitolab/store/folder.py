@@ -129,6 +129,8 @@ def _has_answers(part: Path) -> bool:
     import pandas as pd
 
     table = pd.read_parquet(part)
+    if "stop_reason" in table and (table["stop_reason"] == "error").all():
+        return False
     if not {"n_runs", "n_failed"} <= set(table.columns):
         return True
     return bool((table["n_failed"] < table["n_runs"]).any())

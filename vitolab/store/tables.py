@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from vitolab.failures import Failure
+from vitolab.fit import Fit
 from vitolab.problem import Patient, Problem
-from vitolab.trajectories import REASONS, Event, Fit
 
 #: Columns that tell one personalisation from another.
 KEYS = ("setup", "patient", "method", "n_states", "n_samples", "repeat", "start")
@@ -78,28 +78,14 @@ def trace_columns(
     label : mapping of str to value
         The `KEYS`.
     """
-    trace = fit.trace
     measured = (problem if observed is None else observed).objectives
     unseen = [o.name for o in problem.objectives if o not in measured]
-    names = np.array([event.name.lower() for event in Event])[trace.event]
-    failed = ~np.isfinite(trace.y).all(axis=1)
+    own = fit.columns()
+    further = [name for name in own if name.startswith(("e:", "why:"))]
     columns: Trace = {name: np.full(fit.n_runs, label[name], dtype=object) for name in KEYS}
-    columns |= {
-        "iteration": np.arange(fit.n_runs),
-        "event": np.where(failed, "failed", names),
-        "action": trace.action,
-        "state": trace.state,
-    }
-    columns |= {f"x:{p.name}": trace.x[:, i] for i, p in enumerate(problem.parameters)}
-    columns |= {f"y:{o.name}": trace.y[:, i] for i, o in enumerate(measured)}
-    columns |= {f"c:{o.name}": trace.misfits[:, i] for i, o in enumerate(measured)}
+    columns |= {name: values for name, values in own.items() if name not in further}
     columns |= {f"{what}:{o}": np.full(fit.n_runs, np.nan) for what in ("y", "c") for o in unseen}
-    if trace.expected is not None:
-        expected = trace.expected.T
-        columns |= {f"e:{o.name}": c for o, c in zip(measured, expected, strict=True)}
-    if trace.reasons is not None:
-        columns |= {f"why:{name}": c for name, c in zip(REASONS, trace.reasons.T, strict=True)}
-    return columns
+    return columns | {name: own[name] for name in further}
 
 
 def joined_traces(traces: Sequence[Trace]) -> pd.DataFrame | None:

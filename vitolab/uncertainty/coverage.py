@@ -17,13 +17,14 @@ import numpy as np
 
 from vitolab.failures import Failure
 from vitolab.files import digest, stream
+from vitolab.fit import budget
 from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.store.tables import KEYS, Trace, fit_row, joined_traces, table
 from vitolab.uncertainty.methods import Methods, Walks
 from vitolab.uncertainty.posterior import LogProbability, Posterior, deviations, sample_posterior
 from vitolab.uncertainty.solutions import solution_set
 from vitolab.uncertainty.summary import POSTERIOR
-from vitolab.validation.parts import Part, PartStore, budget
+from vitolab.validation.parts import Part, PartStore
 
 ATTEMPTS = 1000
 
@@ -149,7 +150,7 @@ def posteriors(
             methods=methods,
             truth=truth,
             n_starts=n_starts,
-            max_runs=budget(problem) if max_runs is None else max_runs,
+            max_runs=budget(problem, max_runs),
             sizes={"n_walkers": n_walkers, "n_steps": n_steps, "n_burn": n_burn},
             n_draws=n_draws,
             seed=seed,

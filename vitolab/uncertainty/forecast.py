@@ -24,13 +24,14 @@ import numpy as np
 
 from vitolab.failures import Failure
 from vitolab.files import digest
+from vitolab.fit import budget
 from vitolab.guard import personalized
 from vitolab.models.bolus import PRESSURES
 from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.store.tables import fit_row, table
 from vitolab.uncertainty.bolus import Bolus
 from vitolab.uncertainty.methods import Methods, Walks
-from vitolab.validation.parts import Part, PartStore, budget, child_seed
+from vitolab.validation.parts import Part, PartStore, child_seed
 
 N_GRID = 41
 N_ROUNDS = 3  # 800 mL / 40 / 20 / 20: to 0.05 mL
@@ -139,7 +140,7 @@ def forecasts(
         setup=setup,
         problem=problem,
         methods=methods,
-        max_runs=budget(problem) if max_runs is None else max_runs,
+        max_runs=budget(problem, max_runs),
         seed=seed,
     )
     methods.work_through(run, setup, "forecast", problem, work, fold, seed, n_jobs, cache)

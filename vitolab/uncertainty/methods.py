@@ -9,10 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vitolab.agent import Vito, n_states_allowed
-from vitolab.methods import EPISODE, REFERENCES, build, find
+from vitolab.fit import Personalizer
+from vitolab.guard import ENDING, Unlearned
+from vitolab.methods import EPISODE, REFERENCES, Settings, build, find, learn
 from vitolab.problem import Patient, Problem
-from vitolab.trajectories import Personalizer, Trajectories
+from vitolab.trajectories import Trajectories
 from vitolab.validation import child_seed
 from vitolab.validation.parts import (
     Part,
@@ -163,7 +164,12 @@ class Methods:
         fold_seed = child_seed(child_seed(seed, "repeat", 0), "fold", patient.name)
         for name, learning in self.learners.items():
             train = walks[learning.n_steps].without(patient.name).first(learning.n_samples)
-            found[name] = learning.learner(problem, train, seed=fold_seed)
+            try:
+                found[name] = learning.learner(problem, train, seed=fold_seed)
+            except ENDING:
+                raise
+            except Exception as error:  # the patient's for whom it was learned, see `guard`
+                found[name] = Unlearned(error)
         return found
 
 
@@ -172,5 +178,5 @@ def vito_learner(n_states: int) -> Learner:
     return partial(_vito, n_states=n_states)
 
 
-def _vito(problem: Problem, walks: Trajectories, *, seed: int, n_states: int) -> Vito:
-    return Vito.learn(problem, walks, n_states_allowed(n_states, problem, walks), seed)
+def _vito(problem: Problem, walks: Trajectories, *, seed: int, n_states: int) -> Personalizer:
+    return learn(["vito"], problem, walks, seed, Settings(n_states=n_states))["vito"]

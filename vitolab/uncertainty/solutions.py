@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from vitolab.files import stream
+from vitolab.fit import Fit, Personalizer, budget
 from vitolab.guard import personalized
 from vitolab.problem import BoolArray, FloatArray, Patient, Problem
-from vitolab.trajectories import Fit, Personalizer
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def solution_set(
     patient: Patient,
     *,
     n_starts: int = 50,
-    max_runs: int = 100,
+    max_runs: int | None = None,
     seed: int = 0,
 ) -> Solutions:
     """Personalise one patient from many starts and keep every solution.
@@ -120,8 +120,8 @@ def solution_set(
         An agent or an optimiser; what an agent learned off-line serves all starts.
     patient : Patient
     n_starts : int
-    max_runs : int
-        Forward runs allowed from each start.
+    max_runs : int, optional
+        Forward runs allowed from each start; by default `vitolab.fit.budget`.
     seed : int
 
     Returns
@@ -134,5 +134,6 @@ def solution_set(
         If no start or no forward run is asked for, or a measurement is missing.
     """
     starts = spread_starts(problem, n_starts, seed)
+    max_runs = budget(problem, max_runs)
     fits = personalized(problem, personalizer, patient, max_runs=max_runs, seed=seed, starts=starts)
     return Solutions(problem, patient.name, tuple(fits))

@@ -9,12 +9,13 @@ from pathlib import Path
 
 from vitolab.failures import Failure
 from vitolab.files import digest, stream
+from vitolab.fit import budget
 from vitolab.guard import personalized
 from vitolab.problem import Patient, Problem
 from vitolab.store.tables import fit_row, table
 from vitolab.uncertainty.methods import Methods, Walks
 from vitolab.uncertainty.posterior import deviations
-from vitolab.validation.parts import Part, PartStore, budget, child_seed
+from vitolab.validation.parts import Part, PartStore, child_seed
 
 
 def perturbed(
@@ -109,7 +110,7 @@ def stability(
             deviation=deviation,
             methods=methods,
             n_perturbations=n_perturbations,
-            max_runs=budget(problem) if max_runs is None else max_runs,
+            max_runs=budget(problem, max_runs),
             seed=seed,
         )
         methods.work_through(run, setup, "stability", problem, work, fold, seed, n_jobs, cache)

@@ -4,13 +4,13 @@ A part is one fold: everything that was personalised for one patient with one se
 that a run already holds are skipped, so the same call goes on where an earlier one was stopped.
 """
 
+from vitolab.fit import budget
 from vitolab.methods import EPISODE
 from vitolab.validation.folds import initial_errors, leave_one_out
 from vitolab.validation.grids import grid
 from vitolab.validation.parts import (
     Judge,
     PartStore,
-    budget,
     child_seed,
     recorded_walks,
     walks_for,

@@ -11,6 +11,7 @@ from typing import Any
 from vitolab.agent import n_states_allowed
 from vitolab.failures import Failure
 from vitolab.files import digest, stream
+from vitolab.fit import budget
 from vitolab.guard import personalized
 from vitolab.initialization import Initializer
 from vitolab.methods import EPISODE, Settings, by_training, learn, n_states_used
@@ -21,7 +22,6 @@ from vitolab.trajectories import Trajectories
 from vitolab.validation.parts import (
     Part,
     PartStore,
-    budget,
     check_patients,
     child_seed,
     given,
@@ -91,6 +91,22 @@ def leave_one_out(
     ------
     ValueError
         If a method is unknown, none is named, or one needs numbers of states and there are none.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import vitolab as vl
+    >>> from vitolab.store.tables import patient_table
+    >>> problems = {"2p": vl.models.rosenbrock.problem()}
+    >>> patients = vl.models.rosenbrock.cohort(3)
+    >>> sizes = {"n_samples": {"2p": [100]}, "n_states": {"2p": [20]}}
+    >>> with TemporaryDirectory() as results:
+    ...     run = vl.store.open_run("example", {}, results=results, seed=0)
+    ...     vl.leave_one_out(run, problems, patients, **sizes, methods=["vito"], max_runs=10)
+    ...     known = patient_table(problems, patients)
+    ...     stored = run.finish(problems=problems, patients=known)
+    ...     list(stored.personalizations["patient"])
+    ['F001', 'F002', 'F003']
     """
     for trained, acting in by_training(methods).items():
         if trained.has_states and n_states is None:
@@ -241,7 +257,7 @@ def _fold(
     """Learn without the patient, then personalise the patient."""
     train = training(walks.first(key["n_samples"]), problem, patient)
     observed = problem.observed(patient)
-    runs = budget(problem) if max_runs is None else max_runs
+    runs = budget(problem, max_runs)
     child = child_seed(seed, "fold", patient.name)
     settings = Settings(n_states=key["n_states"], n_replays=n_replays)
     agents = learn(methods, observed, train, child, settings)

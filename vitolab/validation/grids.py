@@ -11,6 +11,7 @@ import numpy as np
 from vitolab.agent import Vito
 from vitolab.failures import Failure
 from vitolab.files import digest, stream
+from vitolab.fit import Personalizer
 from vitolab.guard import personalized
 from vitolab.methods import (
     EPISODE,
@@ -24,7 +25,7 @@ from vitolab.methods import (
 )
 from vitolab.problem import FloatArray, IntArray, Patient, Problem
 from vitolab.store.tables import fit_row, joined_traces, table, trace_columns
-from vitolab.trajectories import Personalizer, Trajectories
+from vitolab.trajectories import Trajectories
 from vitolab.validation.parts import (
     Part,
     PartStore,

@@ -14,11 +14,12 @@ import pandas as pd
 from vitolab.exploration import explore
 from vitolab.failures import HOPELESS, Failure, Kind, NothingAnswers, Record, all_failed
 from vitolab.files import digest
+from vitolab.fit import StopReason
 from vitolab.methods import EPISODE
 from vitolab.parallel.workers import parallel
 from vitolab.problem import Patient, Problem
 from vitolab.store.tables import failure_table
-from vitolab.trajectories import StopReason, Trajectories
+from vitolab.trajectories import Trajectories
 
 
 class PartStore(Protocol):
@@ -71,11 +72,6 @@ class Part(NamedTuple):
 def child_seed(*parts: Any) -> int:
     """Derive a seed from a key: the same for any order of work."""
     return int(digest("seed", *parts)[:8], 16)
-
-
-def budget(problem: Problem) -> int:
-    """Forward runs allowed per personalisation: the paper's 50 per parameter (section 3.3.3)."""
-    return 50 * problem.n_parameters
 
 
 def given(max_runs: int | None) -> tuple[int, ...]:
@@ -241,7 +237,7 @@ def work_through(
         errors += [failure for failure in failures if failure.kind is Kind.METHOD][:1]
         done += 1
         run.progress(stage, done, len(work))
-    if ends == {StopReason.ERROR} and errors:
+    if ends == {StopReason.ERROR} and errors and len(missing) == len(work):
         raise RuntimeError(f"{stage}: every personalisation ended by an error: {errors[0].text}")
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from vitolab.failures import Failure
 from vitolab.files import digest
+from vitolab.fit import budget
 from vitolab.guard import personalized
 from vitolab.methods import REFERENCES, build, find, references
 from vitolab.problem import FloatArray, Patient, Problem
@@ -19,7 +20,6 @@ from vitolab.store.tables import fit_row, joined_traces, table, trace_columns
 from vitolab.validation.parts import (
     Part,
     PartStore,
-    budget,
     child_seed,
     given,
     work_through,
@@ -107,7 +107,7 @@ def reference_runs(
             setup=setup,
             problem=problem,
             n_starts=n_starts,
-            max_runs=budget(problem) if max_runs is None else max_runs,
+            max_runs=budget(problem, max_runs),
             seed=seed,
         )
         # short steps of plain Python between the runs, which threads would take in turns

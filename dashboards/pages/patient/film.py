@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 
 from vitolab.explain import has_reasons, knowledge, sentences, state_words
+from vitolab.fit import StopReason
 from vitolab.methods import learns_states
 from vitolab.problem import Patient, Problem
 from vitolab.store import Run
 from vitolab.store.problems import as_stored
 from vitolab.store.tables import KEYS
-from vitolab.trajectories import StopReason
 
 from ...charts import answers
 from ...kit.safe import text

@@ -10,10 +10,10 @@ import pandas as pd
 from vitolab.agent import Vito
 from vitolab.explain import action_names, because
 from vitolab.files import stream
+from vitolab.fit import Fit
 from vitolab.methods import build, references
 from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.store.policies import Knowledge
-from vitolab.trajectories import Fit
 from vitolab.validation import child_seed
 
 from ...kit.safe import fill

@@ -1,0 +1,73 @@
+"""Settings with which agents learn, the same for all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of agents; each reads what concerns it.
+
+    Attributes
+    ----------
+    n_states : int, optional
+        Number of representative states, also of clusters for the initialisation. Agents with
+        states need it; `vitolab.agent.ContinuousVito` has none and ignores it.
+    n_replays : int, optional
+        Replays of each walk in hindsight, see `vitolab.agent.hindsight`; by default those of the
+        method: the paper has none.
+    initialize : bool
+        Whether start candidates are learned from the outputs (section 2.5, Appendix B).
+    squared : bool
+        Whether distances divide by ψ² instead of ψ, see `vitolab.states.StateSpace`.
+    discount, epsilon : float
+        See `vitolab.mdp.MDP` and `vitolab.mdp.Policy`.
+    heed_failures : bool
+        Count transitions into failed runs as leading to a state of their own, worth a run and a
+        fresh start, so that the policy keeps away from where the model fails; otherwise they are
+        left out. Without such transitions there is no such state.
+    deterministic, restart : bool
+        How the agent acts, see `vitolab.agent.Vito`.
+
+    Examples
+    --------
+    >>> import vitolab as vl
+    >>> problem = vl.models.rosenbrock.problem()
+    >>> patient, *others = vl.models.rosenbrock.cohort(4)
+    >>> walks = vl.explore(problem, others, n_episodes=2, n_steps=20, seed=0)
+    >>> settings = vl.Settings(n_states=20, discount=0.95)
+    >>> agents = [a.learn(problem, walks, settings=settings) for a in (vl.Vito, vl.ContinuousVito)]
+    >>> agents[0].mdp.discount
+    0.95
+    """
+
+    n_states: int | None = None
+    n_replays: int | None = None
+    initialize: bool = True
+    squared: bool = False
+    discount: float = 0.99
+    epsilon: float = 0.8
+    heed_failures: bool = True
+    deterministic: bool = False
+    restart: bool = True
+
+
+def chosen(settings: Settings | None, n_states: int | None, changes: dict[str, Any]) -> Settings:
+    """Settings given as an object, as keyword arguments, or both: keywords take precedence.
+
+    Raises
+    ------
+    TypeError
+        If a keyword is no setting.
+    """
+    known = [f.name for f in fields(Settings)]
+    unknown = [name for name in changes if name not in known]
+    if unknown:
+        raise TypeError(f"learn: {unknown[0]} is no setting, expected some of {', '.join(known)}")
+    if settings is not None and not isinstance(settings, Settings):
+        raise TypeError(f"learn: settings is {settings!r:.60}, expected Settings")
+    if n_states is not None:
+        changes = changes | {"n_states": n_states}
+    return replace(Settings() if settings is None else settings, **changes)
