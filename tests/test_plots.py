@@ -225,7 +225,7 @@ def test_samples_needed_in_words(convergence: pd.DataFrame):
     assert found.loc["2p", "plateau from"] == "≥ 1,000"
     assert found.loc["6p", "paper: plateau from"] == "20,000"
     two = plots.samples_needed(convergence[convergence["n_samples"] != 100])
-    assert set(two["plateau from"]) == {"not told by 2 sizes"}
+    assert set(two["plateau from"]) == {"not decided by 2 sizes"}
     easy = plots.samples_needed(frame(rows("2p", "vito", share(90), n_samples=10, repeat=0)))
     assert easy.loc[0, "samples for 80 %"] == "≤ 10"
 

@@ -76,7 +76,7 @@ def serve(
     Parameters
     ----------
     results : Path or str
-        Folder of all results; it may be empty or absent as yet.
+        Folder of all results; it may be empty, or not exist yet.
     port : int
         0 takes a free one.
     address : str
@@ -106,7 +106,7 @@ def serve(
         raise ValueError(f"--address is {address}, expected a name or an IPv4 address")
     if not Path(results).exists():
         print(
-            f"vitolab: warning: {results} does not exist as yet; its runs are shown once it does",
+            f"vitolab: warning: {results} does not exist yet; its runs are shown once it does",
             file=sys.stderr,
         )
     if not is_loopback(address) and users is None:

@@ -54,16 +54,19 @@ def atomic(path: Path) -> Iterator[Path]:
     if is_stream(path):
         with tempfile.TemporaryDirectory(prefix="vitolab-") as folder:
             yield Path(folder) / "stream"
-            with (Path(folder) / "stream").open("rb") as source, path.open("wb") as stream:
-                shutil.copyfileobj(source, stream)
+            try:
+                with (Path(folder) / "stream").open("rb") as source, path.open("wb") as stream:
+                    shutil.copyfileobj(source, stream)
+            except OSError as error:
+                raise _named(error, path) from error
         return
     temporary: Path | None = None
     try:
-        target = path.resolve() if path.is_symlink() else path
+        target = resolved(path) if path.is_symlink() else path
         temporary = target.parent / f".{target.name}.{writer()}.{secrets.token_hex(4)}.tmp"
         old = target.stat() if target.exists() else None
-        # of a file that is replaced never more permissions than it has, not for a moment
-        allowed = 0o666 if old is None else stat.S_IMODE(old.st_mode) & 0o666
+        # of a file that is replaced others never have more permissions, not for a moment
+        allowed = 0o666 if old is None else (stat.S_IMODE(old.st_mode) & 0o666) | stat.S_IWUSR
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, allowed))
         yield temporary
         with temporary.open("rb+") as file:
@@ -77,12 +80,33 @@ def atomic(path: Path) -> Iterator[Path]:
             temporary.chmod(mode)
         temporary.replace(target)
     except OSError as error:  # most say nothing of the file, or name the temporary one
-        why = os.strerror(error.errno) if error.errno else str(error)
-        raise OSError(error.errno or errno.EIO, why, str(path)) from error
+        raise _named(error, path) from error
     finally:
         if temporary is not None:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
+
+
+def _named(error: OSError, path: Path) -> OSError:
+    """Error of the system that names the file."""
+    why = os.strerror(error.errno) if error.errno else str(error)
+    return OSError(error.errno or errno.EIO, why, str(path))
+
+
+def resolved(path: Path) -> Path:
+    """Path without links.
+
+    Raises
+    ------
+    ValueError
+        If it is a loop of symbolic links.
+    """
+    try:
+        return path.resolve()
+    except RuntimeError:  # of Python before 3.13; later ones give the path as it is
+        raise ValueError(
+            f"{path} is a loop of symbolic links, expected a file or a folder"
+        ) from None
 
 
 def is_stream(path: Path) -> bool:
@@ -93,6 +117,7 @@ def is_stream(path: Path) -> bool:
     ValueError
         If it leads to a socket, a block device or the like.
     """
+    resolved(path)
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -257,7 +282,7 @@ def checked_name(what: str, name: str) -> str:
 
 @dataclass(frozen=True)
 class ArrayCache:
-    """Arrays that can be computed anew, kept under ``<folder>/<problem key>/<patient key>.npz``.
+    """Arrays that can be computed again, kept under ``<folder>/<problem key>/<patient key>.npz``.
 
     They follow from their keys, so writers that meet write the same content and need no lock.
 

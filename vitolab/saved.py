@@ -49,7 +49,7 @@ def read_object(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArra
         raise ValueError(f"{path} is damaged, expected arrays") from None
     try:
         description = json.loads(str(arrays.pop(_DESCRIPTION)))
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, RecursionError):
         raise ValueError(f"{path}: description is missing or damaged, expected JSON") from None
     if not isinstance(description, dict):
         raise ValueError(f"{path}: description is {description!r:.60}, expected fields by name")

@@ -22,7 +22,7 @@ PACKAGE = __name__.partition(".")[0]
 _BYSTANDERS = {
     *("__main__", "_dashboards", "_notebooks", "catalogue", "claims", "cli", "columns"),
     *("dashboard", "doctor", "explain"),
-    *("display", "notebooks", "parallel", "patients", "plots", "processes", "records", "runs"),
+    *("display", "notebooks", "parallel", "plots", "processes", "records", "runs"),
     *("sizes", "starter", "store", "studies", "version", "workers"),
 }
 _COMPUTING = {"tables", "threads"}  # within such a package

@@ -59,7 +59,7 @@ def read_agent(
     path = Path(path)
     try:
         description: dict[str, Any] = json.loads((path / name).read_text(encoding="utf-8"))
-    except ValueError:  # neither UTF-8 nor JSON
+    except (ValueError, RecursionError):  # neither UTF-8 nor JSON, or nested too deep
         raise ValueError(f"{path / name} is damaged, expected JSON") from None
     if not isinstance(description, dict):
         raise ValueError(f"{path / name} is {description!r:.60}, expected fields by name")

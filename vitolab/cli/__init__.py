@@ -84,7 +84,7 @@ def run(
     seed: Seed = 0,
     jobs: Jobs = None,
     results: Results = Path("results"),
-    again: Annotated[bool, typer.Option("--again", help="Compute anew what is complete.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Recompute a finished run.")] = False,
     problem: Annotated[
         Path | None,
         typer.Option(metavar="FILE.toml", help="A model of your own, for the study `problem`."),

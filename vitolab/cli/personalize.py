@@ -72,7 +72,7 @@ def personalize(
     seed: Seed = 0,
     jobs: Jobs = None,
     results: Results = Path("results"),
-    again: Annotated[bool, typer.Option("--again", help="Compute anew what is complete.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Recompute a finished run.")] = False,
 ) -> None:
     """Personalise the patients of a CSV file."""
     chosen = find_model(model)

@@ -91,7 +91,7 @@ def personalize_file(
     out : Path or str, optional
         CSV file to write, whole or not at all; see `fit_table`.
     again : bool
-        Compute anew what is complete.
+        Recompute a finished run.
 
     Returns
     -------
@@ -196,7 +196,17 @@ def personalize_file(
                     partial(
                         fold,
                         problem=problem,
-                        learned=Learned(problem, acting, n_states, child, groups.values()),
+                        learned=Learned(
+                            problem,
+                            acting,
+                            n_states,
+                            child,
+                            [
+                                g
+                                for name, g in groups.items()
+                                if not run.has_part(digest(kind_of(acting), name))
+                            ],
+                        ),
                         label=label
                         | {
                             "n_states": n_states if trained.has_states else None,

@@ -93,7 +93,7 @@ def samples_needed(
         within = max(PLATEAU_WITHIN, 100.0 / patients + 1e-9)
         needed, begins = first_reaching(sizes, success, target), plateau(sizes, success, within)
         if len(sizes) < MIN_SIZES:
-            level = f"not told by {len(sizes)} sizes"
+            level = f"not decided by {len(sizes)} sizes"
         else:
             level = f"{'≥ ' if begins == sizes[-1] else ''}{begins:,.0f}"
         if np.isnan(needed):

@@ -1,7 +1,7 @@
 """The folder of a run: ``start.json`` first, parts that are whole or absent, ``run.json`` last.
 
 A run is ``results/<study>/<run id>/``, with ``parts/`` while it is computed. Who owns it meanwhile
-is told by `vitolab.store.claims`; `vitolab.store.opened` puts it all together.
+is known to `vitolab.store.claims`; `vitolab.store.opened` puts it all together.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
-from vitolab.files import checked_name, checksum, temporary_folder, write_json, writer
+from vitolab.files import checked_name, checksum, resolved, temporary_folder, write_json, writer
 from vitolab.parallel.processes import process_started
 from vitolab.store.claims import write_claim
 from vitolab.store.info import Status, inspect_run
@@ -50,7 +50,7 @@ def stored_parameters(results_root: Path, parameters: Mapping[str, Any]) -> dict
     ValueError, TypeError
         If one is no finite JSON value.
     """
-    root = results_root.resolve()
+    root = resolved(results_root)
     stored: dict[str, Any] = json.loads(json.dumps(dict(parameters), allow_nan=False))
     for name, value in stored.items():
         if isinstance(value, str) and os.path.isabs(value) and Path(value).is_relative_to(root):

@@ -148,5 +148,5 @@ def newest_progress(results_root: Path | str, study: str, since: float) -> Progr
         Time (s, epoch) before which progress is of some earlier run.
     """
     folders = folders_in(Path(results_root) / study)
-    told = read_progress(max(folders)) if folders else None
-    return told if told is not None and told.heartbeat >= since else None
+    found = read_progress(max(folders)) if folders else None
+    return found if found is not None and found.heartbeat >= since else None

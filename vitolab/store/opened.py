@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from numpy.typing import NDArray
 
-from vitolab.files import checked_name, digest, write_json, write_table
+from vitolab.files import checked_name, digest, resolved, write_json, write_table
 from vitolab.problem import Problem
 from vitolab.store.assemble import assemble, joined, tabulate_failures
 from vitolab.store.claims import OutOfTime, keep_alive, let_go, sweep, take, write_claim
@@ -93,7 +93,7 @@ class OpenRun:
         ValueError, TypeError
             If the study is no name, or a parameter no finite JSON value.
         """
-        root = results_root.resolve()
+        root = resolved(results_root)
         folder = root / checked_name("study", study)
         if folder == root / "walks":
             raise ValueError("study is 'walks', which is the folder of the walk cache")
@@ -137,7 +137,7 @@ class OpenRun:
     ) -> bool:
         """Whether `start` would find a run of these parameters, complete or to go on with."""
         asked = stored_parameters(results_root, parameters)
-        folder = results_root.resolve() / checked_name("study", study)
+        folder = resolved(results_root) / checked_name("study", study)
         fingerprint = digest(study, asked, version, seed)
         return any(find_run(folder, fingerprint, status) for status in ("complete", "interrupted"))
 

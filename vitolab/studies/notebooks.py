@@ -1,7 +1,7 @@
 """Notebooks: find one, read which parameters it declares, execute it.
 
 An executed notebook is no witness: after its kernel was killed it claims that every cell was
-completed. Whether it ended well is told by `execute` alone.
+completed. Whether it ended well is known from `execute` alone.
 """
 
 from __future__ import annotations

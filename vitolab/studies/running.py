@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from vitolab.files import atomic, checked_name, write_json
+from vitolab.files import atomic, checked_name, resolved, write_json
 from vitolab.parallel.slurm import check_slurm, slurm
 from vitolab.parallel.workers import SCHEDULER, check_scheduler, is_exposed, processors
 from vitolab.store.claims import OutOfTime
@@ -57,7 +57,7 @@ def run(
     results : Path or str
         Folder of all results.
     again : bool
-        Compute anew what is complete.
+        Recompute a finished run.
     scheduler : str, optional
         Address of a Dask scheduler whose workers explore and compute the folds, such as
         ``tcp://127.0.0.1:8786``. Does not change results, nor does the cluster.
@@ -95,7 +95,7 @@ def run(
     working = _workers(study, scheduler, cluster, n_workers)
     if max_hours is not None and not 0 < max_hours < math.inf:
         raise ValueError(f"{study.name}: max_hours is {max_hours}, expected above 0")
-    root = Path(results).resolve()
+    root = resolved(Path(results))
     if profile == "paper":
         say(f"{study.name}: this profile takes {study.duration[profile]}")
     for name in FILES:
@@ -156,8 +156,8 @@ def _workers(
         say(f"{study.name}: {scheduler} has no workers yet, waiting for the first")
     if is_exposed(scheduler):
         say(
-            f"{study.name}: whoever reaches {scheduler} can run code there, expected tls:// beyond "
-            "this machine"
+            f"{study.name}: anyone who reaches {scheduler} can run code there, expected tls:// "
+            "beyond this machine"
         )
     return nullcontext({SCHEDULER: scheduler})
 

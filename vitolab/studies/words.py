@@ -35,22 +35,22 @@ def named(summary: pd.DataFrame) -> pd.DataFrame:
 
 def grid(setups: Sequence[str], starts: Sequence[pd.DataFrame]) -> str:
     """How well personalisation ends from a grid of starts."""
-    told = []
+    sentences = []
     for setup, table in zip(setups, starts, strict=True):
         worst = table.iloc[int(table["its error"].argmax())]
-        told.append(
+        sentences.append(
             f"{setup}: from {int((table['solved [%]'] == 100).sum())} of {len(table)} starts every "
             f"function was solved; the largest error is {worst['its error']:.3g}, of "
             f"{worst['worst function']} from ({worst.iloc[0]:.1f}, {worst.iloc[1]:.1f})."
         )
-    return "\n".join([*told, "Red dots are the minima of the functions."])
+    return "\n".join([*sentences, "Red dots are the minima of the functions."])
 
 
 def sweep(
     personalizations: pd.DataFrame, size: str, what: str, references: Sequence[str] = ()
 ) -> str:
     """How success and cost change with a size."""
-    told = []
+    sentences = []
     for setup in order_of(personalizations["setup"].tolist()):
         own = personalizations[personalizations["setup"] == setup]
         means = summarize(own[own["method"] == "vito"], [size])
@@ -66,13 +66,13 @@ def sweep(
             rows = own[own["method"] == name]
             if len(rows):
                 line += f"; {plots.method_label(name)} {100 * rows['solved'].mean():.0f} %"
-        told.append(f"{line}.")
-    return "\n".join(told)
+        sentences.append(f"{line}.")
+    return "\n".join(sentences)
 
 
 def agents(table: pd.DataFrame) -> str:
     """What each method reaches with most training, setup by setup; of `plots.agent_table`."""
-    told = []
+    sentences = []
     for setup, own in table.groupby("setup", sort=False, observed=True):
         last = own.drop_duplicates("method", keep="last")
         methods = (
@@ -80,25 +80,25 @@ def agents(table: pd.DataFrame) -> str:
             + (f" in {row['runs, solved']:.1f} runs" if row["runs, solved"] > 0 else "")
             for row in last.to_dict("records")
         )
-        told.append(
+        sentences.append(
             f"{setup}, with most training, of those solved by any method: {'; '.join(methods)}."
         )
-    return "\n".join(told)
+    return "\n".join(sentences)
 
 
 def drawing(personalizations: pd.DataFrame) -> str:
     """Whether the stochastic policy pays."""
-    told = []
+    sentences = []
     for setup in order_of(personalizations["setup"].tolist()):
         own = personalizations[personalizations["setup"] == setup]
         own = own[own["n_samples"] == own["n_samples"].max()]
         rate = 100.0 * own.groupby("method")["solved"].mean()
         if len(rate) == 2:
-            told.append(
+            sentences.append(
                 f"{setup}: {rate['vito']:.0f} % solved when actions are drawn, "
                 f"{rate['vito-deterministic']:.0f} % when the best is taken."
             )
-    return "\n".join(told) or "The run holds one kind of policy only."
+    return "\n".join(sentences) or "The run holds one kind of policy only."
 
 
 def restarts(table: pd.DataFrame) -> str:
@@ -114,17 +114,17 @@ def restarts(table: pd.DataFrame) -> str:
 def boxes(table: pd.DataFrame) -> str:
     """Medians of the absolute misfits, start by start."""
     columns = [str(name) for name in table if str(name).startswith("|")]
-    told = []
+    sentences = []
     for row in table.to_dict("records"):
         medians = ", ".join(f"{name} {row[name].partition(' ')[0]}" for name in columns)
         failed = f" ({row['failed runs']} runs failed)" if row["failed runs"] else ""
-        told.append(f"{row['setup']}, start {row['start']}: median {medians}{failed}.")
-    return "\n".join(told)
+        sentences.append(f"{row['setup']}, start {row['start']}: median {medians}{failed}.")
+    return "\n".join(sentences)
 
 
 def methods(table: pd.DataFrame) -> str:
     """The best and the cheapest of the methods."""
-    told = []
+    sentences = []
     for setup in order_of(table.iloc[:, 0].tolist()):
         own = table[table.iloc[:, 0] == setup]
         vito = own[own["method"] == "vito"]
@@ -137,8 +137,8 @@ def methods(table: pd.DataFrame) -> str:
             best = others.iloc[int(others["success [%]"].argmax())]
             line += f"{',' if len(vito) else ''} {best['method']}, the best reference, "
             line += f"{best['success [%]']:.0f} % with {best['runs, all']:.1f}"
-        told.append(f"{line}.")
-    return "\n".join(told)
+        sentences.append(f"{line}.")
+    return "\n".join(sentences)
 
 
 def paths(traces: pd.DataFrame) -> str:
@@ -157,16 +157,16 @@ def of_agents(personalizations: pd.DataFrame) -> pd.DataFrame:
 
 def solved(personalizations: pd.DataFrame) -> str:
     """How many personalisations of each agent succeeded, by setup."""
-    rows, told = of_agents(personalizations), []
+    rows, sentences = of_agents(personalizations), []
     for setup in setups_of(rows["setup"]):
         for method, own in rows[rows["setup"] == setup].groupby("method", sort=False):
             most = own["n_samples"].dropna()
             trained = f" with {int(most.max()):,} samples per patient" if len(most) else ""
-            told.append(
+            sentences.append(
                 f"{setup}: {int(own['solved'].sum())} of {len(own)} solved by {method}{trained}, "
                 f"{own['n_runs'].mean():.1f} forward runs on average."
             )
-    return "\n".join(told)
+    return "\n".join(sentences)
 
 
 def by_patient(

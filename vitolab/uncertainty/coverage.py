@@ -1,6 +1,6 @@
 """Answers with their uncertainty, patient by patient: the set of solutions and the posterior.
 
-Whether the posterior keeps its promise is told by patients whose true parameters are known: a
+Patients whose true parameters are known show whether the posterior keeps its promise: a
 region that holds a share α of the probability must hold the truth of a share α of the patients,
 within binomial error, if they come from the prior and from the personalised model itself. On
 patients of a richer model it need not, and shows how far the model is off.

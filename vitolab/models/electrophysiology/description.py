@@ -1,4 +1,4 @@
-"""Which heart a patient has, as told by the data of the patient.
+"""Which heart a patient has, from the data of the patient.
 
 ``anatomy`` names a preset or the path of a mesh; other entries change the shape of a preset
 (`vitolab.models.electrophysiology.shapes.Shape`), the seed and spacing of its mesh, or where it
