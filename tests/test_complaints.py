@@ -177,7 +177,7 @@ def test_what_an_unfinished_run_has_is_kept_and_what_it_lacks_is_said(tmp_path):
     again = open_run("s", {"n": 1}, results=tmp_path, seed=0, version="1")
     assert again.path == run.path
     assert again.has_part("a")
-    again.folder.release()
+    again.release()
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

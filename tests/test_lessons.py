@@ -48,7 +48,7 @@ def test_a_function_that_never_ends_is_a_failed_run_and_the_others_answer():
     for (v_max, k_m), y in zip(lesson["x"][[0, 2]], lesson["y"][[0, 2]], strict=True):
         doses = np.array([300.0, 375.0])
         assert y == pytest.approx(k_m * doses / (v_max - doses), rel=1e-3)
-    kinds = [failure.kind for failure in lesson["record"].failures]
+    kinds = [failure.kind for failure in lesson["answer"].failures]
     assert kinds == [
         Kind.RAISED,
         Kind.TIME_OUT,
@@ -78,7 +78,7 @@ def test_a_steady_beat_has_the_closed_forms_of_its_artery():
 def test_a_program_answers_and_what_failed_was_kept():
     lesson = executed("own_program")
     assert lesson["left"] == pytest.approx(lesson["exact"], rel=1e-9)
-    kinds = {failure.patient: failure.kind for failure in lesson["record"].failures}
+    kinds = {failure.patient: failure.kind for failure in lesson["failures"]}
     expected = {"somebody": Kind.CRASHED, "hang": Kind.TIME_OUT, "half": Kind.SHAPE}
     if sys.platform == "linux":
         expected["memory"] = Kind.CRASHED

@@ -55,7 +55,7 @@ _NAMES = {
     "reference": ("BobyqaCascade", "BobyqaSimple", "LeastSquares", "NelderMead"),
     "settings": ("Settings",),
     "states": ("StateSpace",),
-    "store.stored": ("Run",),
+    "store": ("Run",),
     "trajectories": ("Trajectories",),
     "validation": ("leave_one_out",),
 }

@@ -20,7 +20,7 @@ def numbers(found: Any, names: Sequence[str] | None = None) -> NDArray[np.float6
     ----------
     found : array_like
     names : sequence of str, optional
-        Columns of the answer, where a table of pandas has labels.
+        Columns that a table of pandas is to have, if it has labels; by default any.
 
     Returns
     -------
@@ -66,7 +66,9 @@ def _by_label(table: Any, names: Sequence[str] | None) -> Any:
     labels = list(table.columns)
     if labels == list(range(len(labels))):
         return table.to_numpy()
-    if names is None or sorted(map(str, labels)) != sorted(names):
-        expected = "no labels" if names is None else ", ".join(names)
-        raise ValueError(f"columns are {', '.join(map(str, labels))}, expected {expected}")
+    if names is None:
+        return table.to_numpy()
+    if sorted(map(str, labels)) != sorted(names):
+        found = ", ".join(map(str, labels))
+        raise ValueError(f"columns are {found}, expected {', '.join(names)}")
     return table[list(names)].to_numpy()

@@ -80,6 +80,23 @@ class Problem(Value):
     ValueError
         If a field is empty, a name occurs twice, or a multiplier is not a positive whole number
         of at most `LARGEST_MULTIPLIER`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import vitolab as vl
+    >>> def double(x, patient):  # a batch: (n, 1) to (n, 1)
+    ...     return 2.0 * x
+    >>> problem = vl.Problem(
+    ...     name="double",
+    ...     version="1",
+    ...     parameters=(vl.Parameter("a", "a", "mL", -5.0, 5.0, 0.0, 0.01),),
+    ...     objectives=(vl.Objective("u", "u", "mL", tolerance=0.1),),
+    ...     simulate=double,
+    ... )
+    >>> problem.run(np.array([[1.0], [2.0]]), vl.Patient("P1", {"u": 3.0})).y
+    array([[2.],
+           [4.]])
     """
 
     name: str
@@ -243,8 +260,8 @@ class Problem(Value):
         return replace(
             self,
             objectives=tuple(self.objectives[i] for i in kept),
-            simulate=Part(self.simulate, kept, len(known)),
-            confirm=None if self.confirm is None else Part(self.confirm, kept, len(known)),
+            simulate=Part(self.simulate, kept, tuple(known)),
+            confirm=None if self.confirm is None else Part(self.confirm, kept, tuple(known)),
         )
 
     def observed(self, patient: Patient) -> Problem:
@@ -302,12 +319,15 @@ class Problem(Value):
         CannotRun
             If the model says that it cannot be run at all.
         """
-        n_outputs = whole(self.simulate, self.n_objectives)[1]
-        if len(x) == self.n_parameters == n_outputs:  # a function of one vector may answer in shape
+        # a function of one vector may answer a square batch in the shape of one
+        is_square = len(x) == self.n_parameters == whole(self.simulate, self.n_objectives)[1]
+        if is_square:
             self._check_contract(x, patient)
         runs = guarded(self.simulate, self.objectives, x, patient)
         if len(runs.failures) == len(x):
             self._check_contract(x, patient)
+        elif not is_square:
+            vars(self)["_is_checked"] = True
         if self.confirm is None or confirm is None:
             return runs
         y, failures = runs.y, runs.by_row()

@@ -138,7 +138,7 @@ class Part:
 
     simulate: Simulate
     kept: tuple[int, ...]
-    n_outputs: int
+    names: tuple[str, ...]
 
     def __call__(self, x: FloatArray, patient: Patient) -> FloatArray:
         """Run the model, shape (n, n_kept)."""
@@ -146,10 +146,15 @@ class Part:
 
     def answers(self, x: FloatArray, patient: Patient) -> Answers:
         """Run the model, with its reasons."""
-        found = asked(self.simulate, x, patient)
+        found = asked(self.simulate, x, patient, self.names)
         if found.y.shape != (len(x), self.n_outputs):
             raise _WrongShapeError(_other_shape(found.y, len(x), self.n_outputs))
         return Answers(found.y[:, list(self.kept)], found.reasons)
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs of the model."""
+        return len(self.names)
 
     @property
     def own_processes(self) -> bool:
