@@ -381,8 +381,6 @@ LONG = {
     "vitolab/problem.py": 405,
     "vitolab/adapters/function.py": 381,
     "vitolab/agent/continuous.py": 360,
-    "dashboards/pages/teach/page.py": 352,
-    "dashboards/pages/policy/page.py": 351,
 }
 
 

@@ -65,8 +65,7 @@ class PolicyView:
             label="State", value=0, start=0, end=0, width=110, margin=MARGIN
         )
         self.action = select("Action", 290, options={"the best": BEST})
-        self.message, self.lacks = safe.html(""), safe.html("")
-        self.notes = safe.html("")
+        self.message, self.lacks, self.notes = safe.html(""), safe.html(""), safe.html("")
         self.plane_title = safe.html("")
         self.plane = Drawing(sizing_mode="stretch_width", height=500, margin=0)
         self.plane_note = safe.html("", css=["summary"])

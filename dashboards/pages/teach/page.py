@@ -27,9 +27,8 @@ HOW = (
     "The model starts at its default values, or elsewhere if they solve the patient; each press "
     "of a button is an action of the paper and one forward run, unless it changes nothing. The "
     "game is won when every bar ends in the green band: in as few runs as possible. Sliders change "
-    "several values at once; "
-    "the model runs when you tell it to. Click the chart of misfits to go back to an earlier run: "
-    "that is free. A game lasts as long as the page: one that is loaded again begins anew."
+    "several values at once; the model runs when you say so. Click the chart of misfits to go back "
+    "to an earlier run: that is free. A game lasts as long as the page: reloading begins a new one."
 )
 
 
@@ -63,8 +62,7 @@ class TeachView:
         self.play = pn.widgets.Button(label="Let Vito play", width=130)
         self.back = pn.widgets.Button(label="Back to the best run", width=160)
         self.compare = pn.widgets.Button(label="Compute the scoreboard", width=190)
-        self.status, self.hint = safe.html(""), safe.html("")
-        self.lacks = safe.html("")
+        self.status, self.hint, self.lacks = safe.html(""), safe.html(""), safe.html("")
         self.advice = safe.html("")
         self.scoreboard = Scoreboard(worker)
         self.board = Board(worker, self._act, self._slide, self._go)
