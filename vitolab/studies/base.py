@@ -24,9 +24,22 @@ FILES = ("data", "patients")
 
 #: Numbers of states that the paper chose for the circulation (section 3.3.2).
 N_STATES = {setup: CIRCULATION.n_states[setup] for setup in ("2p", "3p", "5p", "6p")}
+#: States of the paper's electrophysiology, for both lead fields (section 3.2.2).
+EP_STATES = dict(ELECTROPHYSIOLOGY.n_states)
+#: The paper's number of states and largest number of forward runs there (sections 3.2.2, 3.2.4).
+EP: Mapping[str, Any] = {
+    "n_states": EP_STATES[ELECTROPHYSIOLOGY.setup],
+    "max_runs": ELECTROPHYSIOLOGY.max_runs,
+}
 #: Patients of the frozen cohorts.
-N_CIRCULATION = 48
-N_HEARTS = 75
+N_CIRCULATION = CIRCULATION.n_patients
+N_HEARTS = ELECTROPHYSIOLOGY.n_patients
+#: Methods that a user would take instead of an agent.
+PEERS = ["nelder-mead", "least-squares", "least-squares-multistart"]
+#: The paper's simplex methods, and its peers; for any problem.
+SIMPLEX_AND_PEERS = ["nelder-mead", "nelder-mead-unweighted", "nelder-mead-wide", *PEERS[1:]]
+#: The paper's methods of electrophysiology, and its peers.
+BOBYQA_AND_PEERS = ["bobyqa-simple", "bobyqa-cascade", "bobyqa-cascade-stable", *PEERS[1:]]
 
 
 class StoredRun(Protocol):

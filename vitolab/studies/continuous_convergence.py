@@ -8,9 +8,11 @@ from typing import Any
 
 from vitolab.studies import shared
 from vitolab.studies.base import (
+    EP_STATES,
     N_CIRCULATION,
     N_HEARTS,
     N_STATES,
+    PEERS,
     Part,
     Section,
     StoredRun,
@@ -19,15 +21,13 @@ from vitolab.studies.base import (
 )
 
 _AGENTS: Mapping[str, Any] = {
-    "n_states": {**N_STATES, "bem": 120, "infinite": 120},
+    "n_states": {**N_STATES, **EP_STATES},
     "mode": "table",
     "agents": ["vito", "vito-hindsight", "vito-continuous"],
     "n_replays": 5,
     "episode": 1,
     "n_repeats": 1,
 }
-#: What a user would take instead of an agent.
-_PEERS = ["nelder-mead", "least-squares", "least-squares-multistart"]
 
 
 def _curves(stored: StoredRun, repeat: int) -> Part:
@@ -57,8 +57,8 @@ STUDY = Study(
             **_AGENTS,
             "setups": ["2p", "3p", "5p", "6p"],
             "lead_fields": ["bem"],
-            "n_patients": 48,
-            "n_ep_patients": 75,
+            "n_patients": N_CIRCULATION,
+            "n_ep_patients": N_HEARTS,
             "n_samples": {
                 "2p": [10, 100, 1000],
                 "3p": [10, 100, 1000],
@@ -66,7 +66,7 @@ STUDY = Study(
                 "6p": [2, 10, 100, 1000],
                 "bem": [2, 10, 100],
             },
-            "methods": _PEERS,
+            "methods": PEERS,
             "n_starts": 5,
         },
         "paper": {
@@ -74,14 +74,14 @@ STUDY = Study(
             "setups": ["2p", "3p", "5p", "6p"],
             "lead_fields": ["bem", "infinite"],
             "mode": "exact",
-            "n_patients": 48,
-            "n_ep_patients": 75,
+            "n_patients": N_CIRCULATION,
+            "n_ep_patients": N_HEARTS,
             "n_samples": {
                 setup: [2, 10, 100, 1000, 10000]
                 for setup in ("2p", "3p", "5p", "6p", "bem", "infinite")
             },
             "n_repeats": 5,
-            "methods": _PEERS,
+            "methods": PEERS,
             "n_starts": 100,
         },
     },

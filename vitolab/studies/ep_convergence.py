@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from vitolab.studies import shared
-from vitolab.studies.base import N_HEARTS, Part, StoredRun, Study, choices
+from vitolab.studies.base import BOBYQA_AND_PEERS, EP, N_HEARTS, Part, StoredRun, Study, choices
 
 #: Reference methods.
-_METHODS = [
-    *("bobyqa-simple", "bobyqa-cascade", "bobyqa-cascade-stable"),
-    *("least-squares", "least-squares-multistart"),
-]
-#: The paper's number of states and largest number of forward runs (sections 3.2.2, 3.2.4).
-_EP: Mapping[str, Any] = {"n_states": 120, "max_runs": 100}
 
 
 def _numbers(stored: StoredRun, repeat: int) -> Part:
@@ -36,33 +27,33 @@ STUDY = Study(
     title="Electrophysiology: how many training samples (section 3.2.6)",
     profiles={
         "quick": {
-            **_EP,
+            **EP,
             "lead_fields": ["bem"],
             "mode": "table",
             "n_patients": 6,
             "n_samples": [10, 100, 1000],
             "n_repeats": 1,
-            "methods": _METHODS,
+            "methods": BOBYQA_AND_PEERS,
             "n_starts": 5,
         },
         "standard": {
-            **_EP,
+            **EP,
             "lead_fields": ["bem"],
             "mode": "table",
-            "n_patients": 75,
+            "n_patients": N_HEARTS,
             "n_samples": [10, 30, 100, 300, 1000, 3000, 10_000],
             "n_repeats": 1,
-            "methods": _METHODS,
+            "methods": BOBYQA_AND_PEERS,
             "n_starts": 20,
         },
         "paper": {
-            **_EP,
+            **EP,
             "lead_fields": ["bem"],
             "mode": "exact",
-            "n_patients": 75,
+            "n_patients": N_HEARTS,
             "n_samples": [10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000],
             "n_repeats": 5,
-            "methods": _METHODS,
+            "methods": BOBYQA_AND_PEERS,
             "n_starts": 100,
         },
     },

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from vitolab.studies import shared
-from vitolab.studies.base import N_HEARTS, Part, Section, StoredRun, Study, choices
-
-#: The paper's number of states and largest number of forward runs (sections 3.2.2, 3.2.4).
-_EP: Mapping[str, Any] = {"n_states": 120, "max_runs": 100}
+from vitolab.studies.base import EP, N_HEARTS, Part, Section, StoredRun, Study, choices
 
 
 def _boxes(stored: StoredRun, repeat: int) -> Part:
@@ -31,7 +25,7 @@ STUDY = Study(
     title="Electrophysiology: error after the first guess (section 3.2.5)",
     profiles={
         profile: {
-            **_EP,
+            **EP,
             "lead_field": "bem",
             "mode": mode,
             "n_patients": n_patients,
@@ -40,8 +34,8 @@ STUDY = Study(
         }
         for profile, mode, n_patients, powers, n_starts in (
             ("quick", "table", 6, 4, 5),
-            ("standard", "table", 75, 5, 20),
-            ("paper", "exact", 75, 6, 100),
+            ("standard", "table", N_HEARTS, 5, 20),
+            ("paper", "exact", N_HEARTS, 6, 100),
         )
     },
     duration={"quick": "a minute", "standard": "10 minutes", "paper": "half a day"},

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from vitolab.studies import shared
-from vitolab.studies.base import N_HEARTS, Part, Section, StoredRun, Study, choices
+from vitolab.studies.base import (
+    BOBYQA_AND_PEERS,
+    EP,
+    N_HEARTS,
+    Part,
+    Section,
+    StoredRun,
+    Study,
+    choices,
+)
 
 #: Reference methods.
-_METHODS = [
-    *("bobyqa-simple", "bobyqa-cascade", "bobyqa-cascade-stable"),
-    *("least-squares", "least-squares-multistart"),
-]
-#: The paper's number of states and largest number of forward runs (sections 3.2.2, 3.2.4).
-_EP: Mapping[str, Any] = {"n_states": 120, "max_runs": 100}
 
 
 def _numbers(stored: StoredRun, repeat: int) -> Part:
@@ -34,33 +34,33 @@ STUDY = Study(
     title="Electrophysiology: full personalisation (section 3.2.4)",
     profiles={
         "quick": {
-            **_EP,
+            **EP,
             "lead_fields": ["bem"],
             "mode": "table",
             "n_patients": 6,
             "n_samples": 1000,
             "n_repeats": 1,
-            "methods": _METHODS,
+            "methods": BOBYQA_AND_PEERS,
             "n_starts": 3,
         },
         "standard": {
-            **_EP,
+            **EP,
             "lead_fields": ["bem", "infinite"],
             "mode": "table",
-            "n_patients": 75,
+            "n_patients": N_HEARTS,
             "n_samples": 10_000,
             "n_repeats": 1,
-            "methods": _METHODS,
+            "methods": BOBYQA_AND_PEERS,
             "n_starts": 20,
         },
         "paper": {
-            **_EP,
+            **EP,
             "lead_fields": ["bem", "infinite"],
             "mode": "exact",
-            "n_patients": 75,
+            "n_patients": N_HEARTS,
             "n_samples": 100_000,
             "n_repeats": 1,
-            "methods": _METHODS,
+            "methods": BOBYQA_AND_PEERS,
             "n_starts": 100,
         },
     },

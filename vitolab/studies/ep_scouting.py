@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vitolab.studies import shared
-from vitolab.studies.base import Study, choices
+from vitolab.studies.base import EP, Study, choices
 
 STUDY = Study(
     name="ep-scouting",
@@ -16,7 +16,7 @@ STUDY = Study(
             "n_states": [10, 50, 120, 300],
             "n_samples": 300,
             "n_repeats": 1,
-            "max_runs": 100,
+            "max_runs": EP["max_runs"],
         },
         "standard": {
             "lead_fields": ["bem"],
@@ -24,7 +24,7 @@ STUDY = Study(
             "n_states": [10, 20, 35, 50, 75, 100, 120, 150, 200, 300, 400, 500],
             "n_samples": 10_000,
             "n_repeats": 2,
-            "max_runs": 100,
+            "max_runs": EP["max_runs"],
         },
         "paper": {
             "lead_fields": ["bem"],
@@ -32,7 +32,7 @@ STUDY = Study(
             "n_states": list(range(10, 501, 10)),
             "n_samples": 10_000,
             "n_repeats": 5,
-            "max_runs": 100,
+            "max_runs": EP["max_runs"],
         },
     },
     duration={"quick": "a minute", "standard": "10 minutes", "paper": "about two hours"},

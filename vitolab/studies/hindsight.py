@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from vitolab.studies import shared
-from vitolab.studies.base import N_CIRCULATION, N_HEARTS, N_STATES, Study, choices
+from vitolab.studies.base import EP_STATES, N_CIRCULATION, N_HEARTS, N_STATES, PEERS, Study, choices
 
 _HINDSIGHT: Mapping[str, Any] = {
-    "n_states": {**N_STATES, "rosenbrock": 100, "bem": 120, "infinite": 120},
+    "n_states": {**N_STATES, "rosenbrock": 100, **EP_STATES},
     "mode": "table",
     "n_replays": 5,
 }
-#: What a user would take instead of an agent.
-_PEERS = ["nelder-mead", "least-squares", "least-squares-multistart"]
 
 STUDY = Study(
     name="hindsight",
@@ -43,8 +41,8 @@ STUDY = Study(
             "n_functions": 40,
             "setups": ["2p", "3p", "5p", "6p"],
             "lead_fields": ["bem"],
-            "n_patients": 48,
-            "n_ep_patients": 75,
+            "n_patients": N_CIRCULATION,
+            "n_ep_patients": N_HEARTS,
             "n_samples": {
                 "rosenbrock": [10, 100, 1000],
                 "2p": [10, 100, 1000],
@@ -54,7 +52,7 @@ STUDY = Study(
                 "bem": [10, 100, 1000],
             },
             "n_repeats": 1,
-            "methods": _PEERS,
+            "methods": PEERS,
             "n_starts": 5,
         },
         "paper": {
@@ -63,14 +61,14 @@ STUDY = Study(
             "setups": ["2p", "3p", "5p", "6p"],
             "lead_fields": ["bem", "infinite"],
             "mode": "exact",
-            "n_patients": 48,
-            "n_ep_patients": 75,
+            "n_patients": N_CIRCULATION,
+            "n_ep_patients": N_HEARTS,
             "n_samples": {
                 setup: [10, 100, 1000, 10000]
                 for setup in ("rosenbrock", "2p", "3p", "5p", "6p", "bem", "infinite")
             },
             "n_repeats": 5,
-            "methods": _PEERS,
+            "methods": PEERS,
             "n_starts": 100,
         },
     },

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vitolab.studies.base import Part, Section, StoredRun, Study, choices
+from vitolab.studies.base import PEERS, Part, Section, StoredRun, Study, choices
 
-#: What a user would take instead of an agent.
-_PEERS = ["nelder-mead", "least-squares", "least-squares-multistart"]
 _BOLUS: Mapping[str, Any] = {"data": "", "n_samples": 100, "episode": 1}
 #: Subjects of the file that comes with the package.
 _SYNTHETIC = "synthetic subjects"
@@ -47,8 +45,8 @@ STUDY = Study(
     title="Does a personalised model predict? Arterial pressure after a fluid bolus",
     profiles={
         "quick": {**_BOLUS, "methods": ["nelder-mead", "least-squares"]},
-        "standard": {**_BOLUS, "methods": _PEERS},
-        "paper": {**_BOLUS, "methods": _PEERS, "n_samples": 1000},
+        "standard": {**_BOLUS, "methods": PEERS},
+        "paper": {**_BOLUS, "methods": PEERS, "n_samples": 1000},
     },
     duration={"quick": "a minute", "standard": "two minutes", "paper": "some minutes"},
     sections=(Section("forecast", "Forecast", _forecast),),

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 from vitolab.methods import METHODS
 from vitolab.store.display import say
 from vitolab.studies import shared
-from vitolab.studies.base import Part, Section, StoredRun, Study, choices
+from vitolab.studies.base import PEERS, Part, Section, StoredRun, Study, choices
 
 if TYPE_CHECKING:
     from vitolab.problemfile import OwnProblem
 
-#: What a user would take instead of an agent.
-_PEERS = ["nelder-mead", "least-squares", "least-squares-multistart"]
 #: The files are named by options of the command line.
 _OWN: Mapping[str, Any] = {
     "problem": "",
@@ -133,7 +131,7 @@ STUDY = Study(
             "n_states": [50, 100, 200, 400],
             "n_samples": [10, 100, 1000],
             "n_repeats": 1,
-            "methods": _PEERS,
+            "methods": PEERS,
             "n_starts": 5,
         },
         "paper": {
@@ -141,7 +139,7 @@ STUDY = Study(
             "n_states": [50, 100, 200, 300, 400, 500, 600],
             "n_samples": [10, 100, 1000, 10000],
             "n_repeats": 5,
-            "methods": _PEERS,
+            "methods": PEERS,
             "n_starts": 100,
         },
     },

@@ -6,15 +6,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from vitolab.studies import shared
-from vitolab.studies.base import N_CIRCULATION, N_STATES, Part, Section, StoredRun, Study, choices
+from vitolab.studies.base import (
+    N_CIRCULATION,
+    N_STATES,
+    PEERS,
+    SIMPLEX_AND_PEERS,
+    Part,
+    Section,
+    StoredRun,
+    Study,
+    choices,
+)
 
 #: Reference methods.
-_METHODS = [
-    *("nelder-mead", "nelder-mead-unweighted", "nelder-mead-wide"),
-    *("least-squares", "least-squares-multistart"),
-]
-#: What a user would take instead of an agent.
-_PEERS = ["nelder-mead", "least-squares", "least-squares-multistart"]
 #: The error of a measurement, in tolerances, and what the continuous agent learns from.
 _STABLE: Mapping[str, Any] = {"deviation_share": 0.5, "episode": 1, "n_states": N_STATES}
 
@@ -53,18 +57,18 @@ STUDY = Study(
         "standard": {
             **_STABLE,
             "setups": ["2p", "3p", "5p", "6p"],
-            "n_patients": 48,
+            "n_patients": N_CIRCULATION,
             "n_perturbations": 20,
             "n_samples": 1000,
-            "methods": _PEERS,
+            "methods": PEERS,
         },
         "paper": {
             **_STABLE,
             "setups": ["2p", "3p", "5p", "6p"],
-            "n_patients": 48,
+            "n_patients": N_CIRCULATION,
             "n_perturbations": 100,
             "n_samples": 10000,
-            "methods": _METHODS,
+            "methods": SIMPLEX_AND_PEERS,
         },
     },
     duration={"quick": "a minute", "standard": "about an hour", "paper": "about a day"},

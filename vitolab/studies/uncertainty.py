@@ -99,7 +99,7 @@ STUDY = Study(
         "standard": {
             **_SURE,
             "setups": ["2p", "3p", "5p", "6p"],
-            "n_patients": 48,
+            "n_patients": N_CIRCULATION,
             "n_simulated": 100,
             "n_starts": 20,
             "methods": ["least-squares", "nelder-mead"],
@@ -110,7 +110,7 @@ STUDY = Study(
         "paper": {
             **_SURE,
             "setups": ["2p", "3p", "5p", "6p", "9p", "12p"],
-            "n_patients": 48,
+            "n_patients": N_CIRCULATION,
             "n_simulated": 1000,
             "n_starts": 100,
             "methods": ["least-squares", "nelder-mead"],

@@ -7,15 +7,18 @@ from typing import Any
 
 from vitolab.catalogue import CIRCULATION
 from vitolab.studies import shared
-from vitolab.studies.base import N_CIRCULATION, Part, Section, StoredRun, Study, choices
+from vitolab.studies.base import (
+    N_CIRCULATION,
+    PEERS,
+    SIMPLEX_AND_PEERS,
+    Part,
+    Section,
+    StoredRun,
+    Study,
+    choices,
+)
 
 #: Reference methods.
-_METHODS = [
-    *("nelder-mead", "nelder-mead-unweighted", "nelder-mead-wide"),
-    *("least-squares", "least-squares-multistart"),
-]
-#: What a user would take instead of an agent.
-_PEERS = ["nelder-mead", "least-squares", "least-squares-multistart"]
 _MANY: Mapping[str, Any] = {
     "n_states": dict(CIRCULATION.n_states),
     "n_replays": 5,
@@ -51,26 +54,26 @@ STUDY = Study(
         "standard": {
             **_MANY,
             "setups": ["2p", "3p", "5p", "6p", "9p", "12p"],
-            "n_patients": 48,
+            "n_patients": N_CIRCULATION,
             "n_samples": {
                 **{setup: [100] for setup in ("2p", "3p", "5p", "6p", "9p")},
                 "12p": [5, 100, 1000],
             },
             "agents": ["vito", "vito-hindsight", "vito-continuous"],
             "n_repeats": 1,
-            "methods": _PEERS,
+            "methods": PEERS,
             "n_starts": 3,
         },
         "paper": {
             **_MANY,
             "setups": ["2p", "3p", "5p", "6p", "9p", "12p"],
-            "n_patients": 48,
+            "n_patients": N_CIRCULATION,
             "n_samples": {
                 setup: [5, 100, 1000, 10000] for setup in ("2p", "3p", "5p", "6p", "9p", "12p")
             },
             "agents": ["vito", "vito-hindsight", "vito-continuous"],
             "n_repeats": 5,
-            "methods": _METHODS,
+            "methods": SIMPLEX_AND_PEERS,
             "n_starts": 100,
         },
     },

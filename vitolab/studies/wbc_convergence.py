@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from vitolab.studies import shared
-from vitolab.studies.base import N_CIRCULATION, N_STATES, Part, StoredRun, Study, choices
+from vitolab.studies.base import (
+    N_CIRCULATION,
+    N_STATES,
+    SIMPLEX_AND_PEERS,
+    Part,
+    StoredRun,
+    Study,
+    choices,
+)
 
 #: Reference methods.
-_METHODS = [
-    *("nelder-mead", "nelder-mead-unweighted", "nelder-mead-wide"),
-    *("least-squares", "least-squares-multistart"),
-]
 
 
 def _numbers(stored: StoredRun, repeat: int) -> Part:
@@ -45,7 +49,7 @@ STUDY = Study(
         },
         "standard": {
             "setups": ["2p", "3p", "5p", "6p"],
-            "n_patients": 48,
+            "n_patients": N_CIRCULATION,
             "n_samples": {
                 "2p": [10, 100, 1000],
                 "3p": [10, 100, 1000],
@@ -54,18 +58,18 @@ STUDY = Study(
             },
             "n_states": N_STATES,
             "n_repeats": 1,
-            "methods": _METHODS,
+            "methods": SIMPLEX_AND_PEERS,
             "n_starts": 10,
         },
         "paper": {
             "setups": ["2p", "3p", "5p", "6p"],
-            "n_patients": 48,
+            "n_patients": N_CIRCULATION,
             "n_samples": {
                 setup: [1, 10, 100, 1000, 10000, 100000] for setup in ("2p", "3p", "5p", "6p")
             },
             "n_states": N_STATES,
             "n_repeats": 5,
-            "methods": _METHODS,
+            "methods": SIMPLEX_AND_PEERS,
             "n_starts": 100,
         },
     },
