@@ -9,8 +9,9 @@ from vitolab import agent
 from vitolab.failures import CannotRun, Kind
 from vitolab.fit import StopReason
 from vitolab.guard import personalized
+from vitolab.initialization import Initializer
 from vitolab.reference import NelderMead
-from vitolab.validation import leave_one_out, references
+from vitolab.validation import initial_errors, leave_one_out, references
 from vitolab.validation.references import reference_runs
 
 
@@ -147,3 +148,23 @@ def test_a_study_of_nothing_but_errors_fails_with_the_first(
     raise_without("nobody", monkeypatch)
     with pytest.raises(RuntimeError, match="every personalisation ended by an error: LinAlgError"):
         fold(Kept(), linear_problem, linear_patients[:3])
+
+
+def test_an_error_in_learning_where_to_start_is_the_patients_too(
+    linear_problem, linear_patients, monkeypatch
+):
+    learn = Initializer.learn.__func__
+    calls = iter(range(9))
+
+    def learned(cls, *args, **kwargs):
+        if next(calls) == 1:  # patients come in their order
+            raise np.linalg.LinAlgError("Singular matrix")
+        return learn(cls, *args, **kwargs)
+
+    monkeypatch.setattr(Initializer, "learn", classmethod(learned))
+    parts = Kept()
+    sizes = {"n_states": {"linear": [10]}, "n_samples": {"linear": [30]}}
+    initial_errors(parts, {"linear": linear_problem}, linear_patients[:3], **sizes)
+    rows = {table["patient"].iloc[0]: table.iloc[0] for table, _, _ in parts.values()}
+    assert [rows[f"P{i}"]["stop_reason"] == "error" for i in range(3)] == [False, True, False]
+    assert rows["P1"]["n_runs"] == 0

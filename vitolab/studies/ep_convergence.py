@@ -5,8 +5,6 @@ from __future__ import annotations
 from vitolab.studies import shared
 from vitolab.studies.base import BOBYQA_AND_PEERS, EP, N_HEARTS, Part, StoredRun, Study, choices
 
-#: Reference methods.
-
 
 def _numbers(stored: StoredRun, repeat: int) -> Part:
     from vitolab import plots

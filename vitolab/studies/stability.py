@@ -18,7 +18,6 @@ from vitolab.studies.base import (
     choices,
 )
 
-#: Reference methods.
 #: The error of a measurement, in tolerances, and what the continuous agent learns from.
 _STABLE: Mapping[str, Any] = {"deviation_share": 0.5, "episode": 1, "n_states": N_STATES}
 

@@ -18,7 +18,6 @@ from vitolab.studies.base import (
     choices,
 )
 
-#: Reference methods.
 _MANY: Mapping[str, Any] = {
     "n_states": dict(CIRCULATION.n_states),
     "n_replays": 5,

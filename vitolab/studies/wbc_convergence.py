@@ -13,8 +13,6 @@ from vitolab.studies.base import (
     choices,
 )
 
-#: Reference methods.
-
 
 def _numbers(stored: StoredRun, repeat: int) -> Part:
     from vitolab import plots
