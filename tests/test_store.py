@@ -285,6 +285,28 @@ def test_a_study_depends_on_what_its_notebook_reaches(
         assert {s for s in studies if before[s] != after[s]} == expected, name
 
 
+def test_bystanders_are_modules_that_there_are() -> None:
+    modules = version._sources(version.package_folder())
+    for name in (*version._BYSTANDERS, *version._COMPUTING):
+        assert f"vitolab.{name}" in modules or name in ("_dashboards", "_notebooks"), name
+
+
+def test_the_cohort_and_the_units_of_a_file_are_part_of_a_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a package loads them when they are first used."""
+    package = copied(tmp_path, monkeypatch)
+    for study, name in (
+        ("ep-convergence", "models/electrophysiology/frozen.py"),
+        ("wbc-convergence", "models/circulation/frozen.py"),
+        ("problem", "patients/units.py"),
+    ):
+        before = code_version(study)
+        with (package / name).open("a") as file:
+            file.write("\n_ANOTHER = 1\n")
+        assert code_version(study) != before, name
+
+
 def test_remarks_do_not_change_the_version_of_the_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,14 +18,22 @@ from pathlib import Path
 from vitolab.files import digest, source_version, without_comments
 
 PACKAGE = __name__.partition(".")[0]
-#: Modules, and packages, that only store, show or start what the others compute.
-_BYSTANDERS = {
-    *("__main__", "_dashboards", "_notebooks", "catalogue", "claims", "cli", "columns"),
-    *("dashboard", "doctor", "explain"),
-    *("display", "notebooks", "parallel", "plots", "processes", "records", "runs"),
-    *("sizes", "starter", "store", "studies", "version", "workers"),
-}
-_COMPUTING = {"tables", "threads"}  # within such a package
+#: Modules and packages that only store, show or start what the others compute, and what of these
+#: computes.
+_BYSTANDERS = (
+    *(
+        "__main__",
+        "_dashboards",
+        "_notebooks",
+        "catalogue",
+        "cli",
+        "dashboard",
+        "doctor",
+        "explain",
+    ),
+    *("parallel", "plots", "problemfile.starter", "store", "studies", "version"),
+)
+_COMPUTING = {"store.tables", "parallel.threads"}
 _LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "nlopt", "emcee")
 
 
@@ -82,8 +90,9 @@ def _home(path: Path, root: Path) -> Path:
 
 def _is_bystander(name: str) -> bool:
     """Whether a module computes nothing."""
-    parts = name.split(".")[1:]
-    return not parts or (parts[-1] not in _COMPUTING and not _BYSTANDERS.isdisjoint(parts))
+    inner = name.partition(".")[2]
+    known = any(f"{inner}.".startswith(f"{bystander}.") for bystander in _BYSTANDERS)
+    return not inner or (known and inner not in _COMPUTING)
 
 
 def _sources(root: Path) -> dict[str, Path]:
@@ -134,7 +143,9 @@ def _reached(sources: dict[str, Path], roots: Iterable[str]) -> set[str]:
         parent = name.rpartition(".")[0]
         waiting += [parent] if parent in sources else []
         package = name if sources[name].name == "__init__.py" else parent
-        waiting += [n for n, typing in _imports_of(*_stamp(sources[name]), package) if not typing]
+        imports = _imports_of(*_stamp(sources[name]), package)
+        # a lazy package has all that it declares so, whichever attribute is asked for
+        waiting += [n.removesuffix(".*") for n, typing in imports if not typing or n.endswith(".*")]
     return reached
 
 
