@@ -16,6 +16,7 @@ from vitolab import version
 from vitolab.files import digest
 from vitolab.problem import Objective, Parameter, Problem
 from vitolab.store import OpenRun, Run, code_version, latest, list_runs, open_run
+from vitolab.studies.notebooks import find_notebook
 
 KEYS = ["setup", "patient", "method", "n_states", "n_samples", "repeat", "start"]
 
@@ -251,9 +252,11 @@ def test_the_version_of_the_code_changes_with_what_computes_only(
 def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The package and its notebooks, to be edited."""
     source = version.package_folder()
-    kept = shutil.ignore_patterns("__pycache__", "*.nbi", "*.nbc", "plots")
+    kept = shutil.ignore_patterns(
+        "__pycache__", "*.nbi", "*.nbc", "plots", "_notebooks", "_dashboards"
+    )
     shutil.copytree(source, tmp_path / "vitolab", ignore=kept)
-    shutil.copytree(source.parent / "notebooks", tmp_path / "notebooks")
+    shutil.copytree(find_notebook("tour.ipynb").parent, tmp_path / "notebooks")
     monkeypatch.setattr(version, "package_folder", lambda: tmp_path / "vitolab")
     return tmp_path / "vitolab"
 
