@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from vitolab.fit import Event, Fit, Personalizer, StopReason, Trace, check_budge
 from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.running import Runs
 
+Learned = TypeVar("Learned")
 #: Errors that end the work and are no patient's: failed runs of the model never raise here, so
 #: that an error of the system is one of the machine.
 ENDING = (CannotRun, CancelledError, MemoryError, OSError)
@@ -125,6 +127,27 @@ class Unlearned:
     ) -> list[Fit]:
         """Raise the error of the learning."""
         raise self.error.with_traceback(None)
+
+
+def attempted(learning: Callable[[], Learned]) -> Learned | Unlearned:
+    """Learn, or keep the error for the patient for whom it was learned; see `ENDING`.
+
+    Parameters
+    ----------
+    learning : callable
+        Learns when it is called.
+
+    Returns
+    -------
+    object
+        Whatever was learned, or an `Unlearned`.
+    """
+    try:
+        return learning()
+    except ENDING:
+        raise
+    except Exception as error:  # whatever a method raises
+        return Unlearned(error)
 
 
 def _ended(

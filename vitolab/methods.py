@@ -13,7 +13,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from vitolab.guard import ENDING, Unlearned
+from vitolab.guard import Unlearned, attempted
 from vitolab.settings import Settings as Settings
 
 if TYPE_CHECKING:
@@ -313,13 +313,10 @@ def learn(
     settings = Settings() if settings is None else settings
     agents: dict[str, Personalizer] = {}
     for training, acting in by_training(names).items():
-        try:
-            learned = training.learn(problem, walks, seed, settings)
-            agents |= {name: METHODS[name].act(learned) for name in acting}
-        except ENDING:
-            raise
-        except Exception as error:  # the patient's for whom it was learned, see `guard`
-            agents |= dict.fromkeys(acting, Unlearned(error))
+        learned = attempted(partial(training.learn, problem, walks, seed, settings))
+        for name in acting:
+            failed = isinstance(learned, Unlearned)
+            agents[name] = learned if failed else METHODS[name].act(learned)
     return agents
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vitolab.fit import Personalizer
-from vitolab.guard import ENDING, Unlearned
+from vitolab.guard import attempted
 from vitolab.methods import EPISODE, REFERENCES, Settings, build, find, learn
 from vitolab.problem import Patient, Problem
 from vitolab.trajectories import Trajectories
@@ -164,12 +164,7 @@ class Methods:
         fold_seed = child_seed(child_seed(seed, "repeat", 0), "fold", patient.name)
         for name, learning in self.learners.items():
             train = walks[learning.n_steps].without(patient.name).first(learning.n_samples)
-            try:
-                found[name] = learning.learner(problem, train, seed=fold_seed)
-            except ENDING:
-                raise
-            except Exception as error:  # the patient's for whom it was learned, see `guard`
-                found[name] = Unlearned(error)
+            found[name] = attempted(partial(learning.learner, problem, train, seed=fold_seed))
         return found
 
 

@@ -12,7 +12,7 @@ from vitolab.agent import n_states_allowed
 from vitolab.failures import Failure
 from vitolab.files import digest, stream
 from vitolab.fit import Personalizer, budget
-from vitolab.guard import ENDING, Unlearned, personalized
+from vitolab.guard import Unlearned, attempted, personalized
 from vitolab.initialization import Initializer
 from vitolab.methods import EPISODE, Settings, by_training, learn, n_states_used
 from vitolab.problem import Patient, Problem
@@ -286,22 +286,24 @@ def _initial_fold(
     train = walks.first(key["n_samples"]).without(patient.name)
     used = n_states_allowed(key["n_states"], problem, train)
     counted = train.counted
-    acting: Personalizer = StartOnly(problem)
-    first, n_clusters = None, None
-    try:  # as in Vito.learn, of which nothing else is needed here
-        initializer = Initializer.learn(
+    # as in Vito.learn, of which nothing else is needed here
+    initializer = attempted(
+        partial(
+            Initializer.learn,
             train.x[counted],
             train.y[counted],
             problem,
             used,
             stream("initializer", problem.name, child_seed(seed, "fold", patient.name)),
         )
+    )
+    acting: Personalizer = StartOnly(problem)
+    first, n_clusters = None, None
+    if isinstance(initializer, Unlearned):
+        acting = initializer
+    else:
         first = initializer.candidates(problem.measured(patient))[:1]
         n_clusters = initializer.n_clusters
-    except ENDING:
-        raise
-    except Exception as error:  # the patient's for whom it was learned, see `guard`
-        acting = Unlearned(error)
     fit = personalized(problem, acting, patient, max_runs=1, seed=seed, starts=first)[0]
     label = key | {"method": "vito-initial", "start": None}
     row = label | {"n_states_used": n_clusters} | fit_row(problem, fit)
