@@ -12,7 +12,7 @@ from vitolab.files import source_version
 from vitolab.kernels import circulation as kernel
 from vitolab.models import circulation
 from vitolab.models.circulation import model, parameters, truth
-from vitolab.models.circulation.model import pack
+from vitolab.models.circulation.inputs import pack
 from vitolab.problem import Patient
 from vitolab.studies.base import N_STATES
 
