@@ -18,8 +18,7 @@ from adapted import causes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vitolab.adapters import FileFunction, FunctionModel, fmu
-from vitolab.adapters import function as function_module
+from vitolab.adapters import FileFunction, FunctionModel, calls, fmu
 from vitolab.failures import CannotRun
 from vitolab.parallel import processes
 from vitolab.problem import Patient
@@ -91,7 +90,7 @@ def test_a_patient_that_cannot_travel_is_no_failed_run():
 
 def test_an_import_that_hangs_has_a_limit(tmp_path, monkeypatch):
     (tmp_path / "hang.py").write_text("import time\ntime.sleep(100)\n")
-    monkeypatch.setattr(function_module, "PREPARE", 1.0)
+    monkeypatch.setattr(calls, "PREPARE", 1.0)
     began = time.monotonic()
     with (
         FunctionModel(FileFunction(tmp_path / "hang.py", "f"), OUTPUTS, n_workers=1) as model,
