@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +17,7 @@ import simulators
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vitolab.adapters import FileFunction, FunctionModel, OdeFunction, ProgramModel, fmu
+from vitolab.adapters import FileFunction, FunctionModel, OdeFunction, ProgramModel
 from vitolab.adapters import function as function_module
 from vitolab.failures import CannotRun, Kind
 from vitolab.parallel import processes
@@ -352,23 +351,6 @@ def test_what_is_no_number_is_not_taken_for_one(value):
     model = FunctionModel(lambda x, patient: {"u": value, "w": 1}, OUTPUTS, n_workers=0)
     _, reasons = causes(model, [[0.0, 0.0]])
     assert reasons[0][0] is Kind.SHAPE
-
-
-def test_folders_of_processes_that_were_killed_are_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    code = (
-        f"import os, tempfile; tempfile.tempdir = {str(tmp_path)!r}; "
-        "from vitolab.adapters import fmu; fmu._own_folder(); os.kill(os.getpid(), 9)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=False)
-    (left,) = tmp_path.iterdir()
-    (tmp_path / f"{left.name.rpartition('-')[0][:20]}-of-others").mkdir()
-    mine, again = fmu._own_folder(), fmu._own_folder()
-    assert not left.exists()
-    assert Path(mine.name).is_dir()
-    assert len(list(tmp_path.iterdir())) == 3
-    mine.cleanup()
-    again.cleanup()
 
 
 # Who is stopped stops what it started.
