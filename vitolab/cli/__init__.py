@@ -286,6 +286,7 @@ def main() -> None:
         typer.echo(f"vitolab: stopped{truth and f'; {truth}'}", err=True)
         code = STOPPED
     except Exception as error:
+        from vitolab.failures import abridged
         from vitolab.store.claims import RunFailed
 
         message = str(error) if isinstance(error, RunFailed) else _refusal(error)
@@ -293,7 +294,7 @@ def main() -> None:
             raise
         # a file of one's own may have several faults, each a sentence
         for sentence in getattr(error, "sentences", None) or [message]:
-            typer.echo(f"vitolab: {sentence}", err=True)
+            typer.echo(f"vitolab: {abridged(sentence)}", err=True)
         code = 1 if isinstance(error, RunFailed) else 2
     exit_despite_threads(code if isinstance(code, int) else 0)
 
