@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from copy import deepcopy
@@ -18,7 +17,7 @@ from adapted import causes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vitolab.adapters import FileFunction, FunctionModel, calls, fmu
+from vitolab.adapters import FileFunction, FunctionModel, calls
 from vitolab.failures import CannotRun
 from vitolab.parallel import processes
 from vitolab.problem import Patient
@@ -166,23 +165,6 @@ def test_a_model_without_processes_says_so_and_its_copies_have_their_own():
         with deepcopy(model) as copy:  # as it travels
             assert copy == model
             assert np.array_equal(copy(np.ones((1, 2)), PATIENT), [[2.0, 0.0]])
-
-
-def test_folders_of_processes_that_were_killed_are_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    code = (
-        f"import os, tempfile; tempfile.tempdir = {str(tmp_path)!r}; "
-        "from vitolab.adapters import fmu; fmu._own_folder(); os.kill(os.getpid(), 9)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=False)
-    (left,) = tmp_path.iterdir()
-    (tmp_path / f"{left.name.rpartition('-')[0][:20]}-of-others").mkdir()
-    mine, again = fmu._own_folder(), fmu._own_folder()
-    assert not left.exists()
-    assert Path(mine.name).is_dir()
-    assert len(list(tmp_path.iterdir())) == 3
-    mine.cleanup()
-    again.cleanup()
 
 
 # Who is stopped stops what it started.

@@ -251,6 +251,7 @@ class ProgramModel:
                 return subprocess.Popen(
                     command,
                     cwd=folder,
+                    env=dict(os.environ),  # a copy: another thread may change it meanwhile
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=err,
@@ -316,10 +317,8 @@ def _limit(process: subprocess.Popen[bytes], megabytes: float | None) -> None:
     import resource
 
     most = int(megabytes * 1e6)
-    try:
+    with suppress(ProcessLookupError):  # ended already
         resource.prlimit(process.pid, resource.RLIMIT_AS, (most, most))
-    except ProcessLookupError:
-        return  # ended already
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

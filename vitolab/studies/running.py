@@ -81,7 +81,8 @@ def run(
         If a parameter is not one of the notebook, or not of its type, or the workers cannot be
         used.
     ConnectionError
-        If the scheduler does not answer.
+        If the scheduler does not answer, or all workers are lost or refused; what is finished is
+        kept.
     RunInUse
         If a live process is computing the run.
     """
@@ -123,7 +124,10 @@ def run(
             run.allow(max_hours)
         with working as environment, shown(lambda: read_progress(run.path)):
             reason = execute(notebook, run.path, {**parameters, **given}, environment)
-        if not reason.startswith(f"{OutOfTime.__name__}: "):
+        kind, _, sentence = reason.partition(": ")
+        if kind == ConnectionError.__name__:
+            raise ConnectionError(sentence)  # nothing of the run is wrong: it waits for workers
+        if kind != OutOfTime.__name__:
             run.close("failed" if reason else "complete", reason)
     finally:
         run.release()  # stopped by hand or by the clock: interrupted, and free to be resumed
