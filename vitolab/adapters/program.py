@@ -29,6 +29,7 @@ from vitolab.adapters.rows import (
     ask_again,
     check_limits,
     selected,
+    unprepared,
     untouched,
 )
 from vitolab.failures import CannotRun, Kind, described, first_line
@@ -177,10 +178,8 @@ class ProgramModel:
     def _each(self, x: FloatArray, patient: Patient) -> Answers:
         """Run the program for each row."""
         for function in (self.write, self.read):
-            try:
-                getattr(function, "prepare", bool)()
-            except (Exception, SystemExit) as error:
-                raise CannotRun(f"the model cannot be prepared: {described(error)}") from None
+            if why := unprepared(function):
+                raise CannotRun(why)
         running = Running()
 
         def ask(row: FloatArray) -> Answer:
@@ -221,6 +220,8 @@ class ProgramModel:
         try:
             write = self.write or partial(_write, name=self.input)
             write(folder, values, untouched(patient))
+        except CannotRun:
+            raise
         except Exception as error:
             if self.write is None and isinstance(error, OSError):
                 raise
@@ -230,6 +231,8 @@ class ProgramModel:
             return ended
         try:
             found = (self.read or partial(_read, name=self.output))(folder)
+        except CannotRun:
+            raise
         except FileNotFoundError as error:
             name = Path(str(error.filename)).name
             return NoAnswer(Kind.SHAPE, f"{name} is missing after the program ended")
