@@ -379,7 +379,7 @@ LONG = {
     "vitolab/models/electrophysiology/generate.py": 452,
     "vitolab/models/circulation/model.py": 385,
     "vitolab/problem.py": 405,
-    "vitolab/adapters/function.py": 381,
+    "vitolab/adapters/function.py": 375,
     "vitolab/agent/continuous.py": 360,
 }
 

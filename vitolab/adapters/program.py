@@ -220,14 +220,11 @@ class ProgramModel:
         try:
             write = self.write or partial(_write, name=self.input)
             write(folder, values, untouched(patient))
-        except CannotRun:
-            raise
         except Exception as error:
-            if self.write is None and isinstance(error, OSError):
+            if isinstance(error, CannotRun) or (self.write is None and isinstance(error, OSError)):
                 raise
             return NoAnswer(Kind.RAISED, f"writing the input: {described(error)}")
-        ended = self._start(folder, values, running)
-        if ended is not None:
+        if (ended := self._start(folder, values, running)) is not None:
             return ended
         try:
             found = (self.read or partial(_read, name=self.output))(folder)
