@@ -2,7 +2,6 @@
 
 import json
 import signal
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import adapted
@@ -155,7 +154,6 @@ def test_functions_of_a_file_write_and_read(tmp_path):
     own = [FileFunction(tmp_path / "io.py", name) for name in ("write", "read")]
     model = ProgramModel(("true",), ("a",), OUTPUTS, write=own[0], read=own[1])
     assert np.array_equal(model(np.array([[2.0], [3.0]]), PATIENT), [[2.0, 60.0], [3.0, 60.0]])
-    sys.path.remove(str(tmp_path))
 
 
 def test_a_signal_without_a_name_is_told_by_its_number():

@@ -19,6 +19,7 @@ from vitolab.adapters.rows import (
     Function,
     NoAnswer,
     selected,
+    unprepared,
     untouched,
 )
 from vitolab.contract import batched
@@ -37,6 +38,8 @@ def called(function: Function, x: FloatArray, patient: Patient, outputs: Sequenc
         found = selected(function(x.copy(), untouched(patient)), outputs)
         odd = isinstance(found, NoAnswer) and found.kind is Kind.SHAPE
         return (_batched(function, x, patient, outputs) if odd else None) or found
+    except CannotRun:
+        raise
     except BaseException as error:
         # in a process of its own nothing but the function can raise these
         if _here.function is None and isinstance(error, KeyboardInterrupt | GeneratorExit):
@@ -94,7 +97,7 @@ class Workers:
 
     def prepare_here(self) -> None:
         """Prepare the function in this process, the first time."""
-        if not self._is_prepared_here and (why := _prepared(self._function)):
+        if not self._is_prepared_here and (why := unprepared(self._function)):
             raise CannotRun(why)
         self._is_prepared_here = True
 
@@ -201,16 +204,7 @@ def _prepare(function: Function, parent: int, started: str | None) -> None:
         os.dup2(2, 1)
     _here.function = function
     _here.folder = os.getcwd()
-    _here.unprepared = _prepared(function)
-
-
-def _prepared(function: Any) -> str | None:
-    """Let a function do what it does once per process; why it cannot."""
-    try:
-        getattr(function, "prepare", bool)()
-    except (Exception, SystemExit) as error:
-        return f"the model cannot be prepared: {described(error)}"
-    return None
+    _here.unprepared = unprepared(function)
 
 
 def _unprepared() -> str | None:
