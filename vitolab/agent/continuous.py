@@ -20,6 +20,7 @@ from vitolab.agent.deviation import Deviation
 from vitolab.agent.experience import Experience, check_experience
 from vitolab.agent.folder import ARRAYS, read_agent, write_agent
 from vitolab.agent.scale import Scale
+from vitolab.asked import checked_seed
 from vitolab.failures import Failure
 from vitolab.files import stream
 from vitolab.fit import Event, Fit, StopReason, Trace, budget
@@ -136,7 +137,7 @@ class ContinuousVito(Value):
         ValueError
             If no run is allowed or a measurement is missing.
         """
-        rng = stream("continuous", self.problem.name, seed, patient.name)
+        rng = stream("continuous", self.problem.name, checked_seed(seed), patient.name)
         with one_thread():
             return _Course(self, patient, max_runs, rng).fit(None)
 
@@ -166,7 +167,7 @@ class ContinuousVito(Value):
         fits = []
         with one_thread():
             for i, start in enumerate(starts):
-                rng = stream("continuous", self.problem.name, seed, patient.name, i)
+                rng = stream("continuous", self.problem.name, checked_seed(seed), patient.name, i)
                 fits.append(_Course(self, patient, max_runs, rng).fit(start))
         return fits
 

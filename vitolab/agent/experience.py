@@ -27,7 +27,7 @@ from vitolab.agent.scale import Scale
 from vitolab.objects import Value
 from vitolab.problem import FloatArray, IntArray, Patient, Problem
 from vitolab.saved import check_arrays
-from vitolab.trajectories import Trajectories
+from vitolab.trajectories import Trajectories, checked_runs
 
 NEIGHBOURS = 16  # stored runs per unknown of a plane
 FEATURE_REACH = 0.1  # share of Ω that a standard deviation of a feature counts for
@@ -74,7 +74,7 @@ class Experience(Value):
         ValueError
             If there are none.
         """
-        counted = walks.require_runs(problem)
+        counted = checked_runs(problem, walks)
         patient = np.broadcast_to(walks.patient[:, np.newaxis], counted.shape)[counted]
         f, centre, spread = _standardised(problem, walks)
         u = Scale(problem).unit(walks.x[counted])

@@ -12,6 +12,7 @@ import numpy as np
 from vitolab.agent.folder import read_agent, write_agent
 from vitolab.agent.learning import learned
 from vitolab.agent.storing import restored, stored
+from vitolab.asked import checked_seed
 from vitolab.failures import Failure
 from vitolab.files import stream
 from vitolab.fit import REASONS, Event, Fit, StopReason, Trace, budget
@@ -143,7 +144,7 @@ class Vito(Value):
         -------
         Fit
         """
-        rng = stream("personalize", self.problem.name, seed, patient.name)
+        rng = stream("personalize", self.problem.name, checked_seed(seed), patient.name)
         candidates = self._candidates(patient)
         start = candidates[:1] if len(candidates) else self.problem.draw(rng)
         allowed = budget(self.problem, max_runs)
@@ -166,6 +167,7 @@ class Vito(Value):
         -------
         list of Fit
         """
+        seed = checked_seed(seed)
         rngs = [
             stream("personalize", self.problem.name, seed, patient.name, i)
             for i in range(len(starts))
