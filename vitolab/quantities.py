@@ -23,6 +23,8 @@ Border = Literal["clip", "reject", "free"]
 #: Tolerances beyond which an output is no answer: squares of misfits so large leave nothing of a
 #: tolerance in double precision, and whoever learns from them learns nothing.
 LARGEST = 2.0**26
+#: Tolerances beyond which nothing that is learned from answers lies: their square.
+BEYOND = LARGEST**2
 #: Steps across a domain that whole numbers in double precision still tell apart.
 MOST_STEPS = 2.0**53
 #: Multiple of a step that walks of any length add up without an overflow of 64 bits.

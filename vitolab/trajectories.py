@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from vitolab.asked import shown
 from vitolab.failures import Failure, Kind, Record
 from vitolab.fit import Event as Event  # outcomes live there; some modules ask for them here
 from vitolab.fit import Fit as Fit
@@ -283,38 +282,6 @@ class Trajectories(Value):
             "parameters": self.x.shape[-1],
             "objectives": self.y.shape[-1],
         }
-
-
-def checked_runs(problem: Problem, walks: Trajectories) -> BoolArray:
-    """Runs to learn from, see `Trajectories.counted`.
-
-    Raises
-    ------
-    TypeError
-        If the walks are something else.
-    ValueError
-        If they are those of another problem, or there is no run.
-    """
-    if not isinstance(walks, Trajectories):
-        raise TypeError(f"walks is {shown(walks)}, expected Trajectories, as vitolab.explore gives")
-    for name, n in (("x", problem.n_parameters), ("y", problem.n_objectives)):
-        found = getattr(walks, name).shape[-1]
-        if found != n:
-            raise ValueError(
-                f"walks: {name} has {found} columns, expected {n} as problem {problem.name!r}"
-            )
-    if walks.action.size and walks.action.max() >= problem.n_actions:
-        raise ValueError(
-            f"walks: action holds {walks.action.max()}, expected below the {problem.n_actions} "
-            f"actions of problem {problem.name!r}"
-        )
-    counted = walks.counted
-    if not counted.any():
-        raise ValueError(
-            f"problem {problem.name!r}: none of the {counted.size} runs of the walks to learn "
-            "from gave finite outputs"
-        )
-    return counted
 
 
 def _cause(path: Path, found: Any) -> Cause:

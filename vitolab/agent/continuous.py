@@ -180,7 +180,8 @@ class ContinuousVito(Value):
             If the path exists.
         """
         description = {"features": list(self.problem.features)}
-        write_agent(path, FILE, self.problem, description, self.experience.to_arrays())
+        arrays = self.experience.to_arrays()
+        write_agent(path, FILE, self.problem, description, arrays, check_experience)
 
     @classmethod
     def load(cls, path: Path, problem: Problem) -> ContinuousVito:

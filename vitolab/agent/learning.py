@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from vitolab.agent.hindsight import replayed
+from vitolab.agent.walks import checked_runs
 from vitolab.asked import checked_count, checked_seed
 from vitolab.files import stream
 from vitolab.initialization import Initializer
@@ -12,7 +13,7 @@ from vitolab.mdp import MDP, Policy
 from vitolab.problem import Problem
 from vitolab.settings import Settings
 from vitolab.states import StateSpace, outside
-from vitolab.trajectories import Trajectories, checked_runs
+from vitolab.trajectories import Trajectories
 
 
 def learned(

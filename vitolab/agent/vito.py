@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vitolab.agent.folder import read_agent, write_agent
 from vitolab.agent.learning import learned
@@ -314,7 +315,11 @@ class Vito(Value):
         """
         description, arrays = stored(self.states, self.mdp, self.policy, self.initializer)
         description |= {"deterministic": self.deterministic, "restart": self.restart}
-        write_agent(path, FILE, self.problem, description, arrays)
+
+        def check(file: Path, problem: Problem, arrays: Mapping[str, NDArray[Any]]) -> None:
+            restored(file.parent, FILE, problem, description, arrays)
+
+        write_agent(path, FILE, self.problem, description, arrays, check)
 
     @classmethod
     def load(cls, path: Path, problem: Problem) -> Vito:
