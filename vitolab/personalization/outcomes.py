@@ -98,16 +98,15 @@ def _cause(name: str, outcome: Mapping[Hashable, Any], failures: pd.DataFrame | 
     if outcome["stop_reason"] == StopReason.ERROR:
         own, begin = own[is_method], "The error"
     elif outcome["n_runs"] == outcome["n_failed"]:
-        own, begin = own[~is_method], f"All {outcome['n_runs']} runs failed, most of them"
+        own, begin = own[~is_method], f"All {outcome['n_runs']} runs failed"
     else:
         return ""
     if own.empty:
         return ""
     # of equally frequent ones the same every time
     first = own.sort_values(["n_runs", "kind", "text"], ascending=[False, True, True]).iloc[0]
-    kind, text, n_runs = Kind(first["kind"]), str(first["text"]), int(first["n_runs"])
-    said = Failure(name, kind, text, (), n_runs).sentence
-    return f" {begin}: {said}." if len(own) > 1 else f" {begin.partition(', most')[0]}: {said}."
+    said = Failure(name, Kind(first["kind"]), str(first["text"] or ""), ()).sentence
+    return f" {begin}{', mostly' if len(own) > 1 else ''}: {said}."
 
 
 def _values(problem: Problem, patient: Patient, outcome: Mapping[Hashable, Any]) -> dict[str, Any]:
