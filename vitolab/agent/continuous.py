@@ -179,9 +179,8 @@ class ContinuousVito(Value):
         FileExistsError
             If the path exists.
         """
-        description = {"features": list(self.problem.features)}
-        arrays = self.experience.to_arrays()
-        write_agent(path, FILE, self.problem, description, arrays, check_experience)
+        known, arrays = {"features": list(self.problem.features)}, self.experience.to_arrays()
+        write_agent(path, FILE, self.problem, known, arrays, check_experience)
 
     @classmethod
     def load(cls, path: Path, problem: Problem) -> ContinuousVito:
@@ -327,9 +326,8 @@ class _Course:
             else:
                 damping *= HARDER
 
-    def _plan(self, start: FloatArray, damping: float | None = None) -> _Plan:
+    def _plan(self, start: FloatArray, damping: float = DAMPING) -> _Plan:
         """Move towards the measurements by the model alone."""
-        damping = DAMPING if damping is None else damping
         u, best = start, _Plan(start, np.empty(0), np.inf)
         c, jacobian = self._expected(u)
         for _ in range(N_STEPS):
