@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from vitolab.asked import checked_count
 from vitolab.failures import Failure, Kind
 from vitolab.objects import Value
 from vitolab.problem import FloatArray, IntArray, Patient, Problem
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Forward runs allowed for each parameter by default: the paper's (section 3.3.3).
 RUNS_PER_PARAMETER = 50
+#: Forward runs of one personalisation for which there is memory.
+MOST_RUNS = 10**6
 
 
 class StopReason(enum.StrEnum):
@@ -301,16 +304,15 @@ def _failures(path: Path, found: list[Any]) -> tuple[Failure, ...]:
         raise ValueError(f"{path}: failures hold something else, expected failed runs") from None
 
 
-def check_budget(max_runs: int) -> None:
-    """Refuse a personalisation without a forward run.
+def check_budget(max_runs: int) -> int:
+    """Check a number of forward runs: a whole number from 1 to `MOST_RUNS`.
 
     Raises
     ------
     ValueError
-        If no run is allowed.
+        If it is something else.
     """
-    if max_runs < 1:
-        raise ValueError(f"max_runs is {max_runs}, expected at least 1")
+    return checked_count("max_runs", max_runs, most=MOST_RUNS)
 
 
 def budget(problem: Problem, max_runs: int | None = None) -> int:
@@ -325,12 +327,11 @@ def budget(problem: Problem, max_runs: int | None = None) -> int:
     Raises
     ------
     ValueError
-        If no run is allowed.
+        If it is no whole number from 1 to `MOST_RUNS`.
     """
     if max_runs is None:
         return RUNS_PER_PARAMETER * problem.n_parameters
-    check_budget(max_runs)
-    return max_runs
+    return check_budget(max_runs)
 
 
 class Personalizer(Protocol):

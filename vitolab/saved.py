@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from vitolab.files import read_arrays, write_arrays
 
@@ -102,6 +102,25 @@ def check_range(file: Path, name: str, values: NDArray[Any], lowest: int, highes
     bad = values[(values < lowest) | (values > highest)]
     if bad.size:
         raise ValueError(f"{file}: {name} holds {bad.flat[0]}, expected from {lowest} to {highest}")
+
+
+def check_limits(
+    file: Path, name: str, values: NDArray[Any], lowest: ArrayLike, highest: ArrayLike
+) -> None:
+    """Refuse numbers outside limits, which broadcast to their shape.
+
+    Raises
+    ------
+    ValueError
+        With the first that lies outside.
+    """
+    low, high = (np.broadcast_to(limit, values.shape) for limit in (lowest, highest))
+    bad = ~((values >= low) & (values <= high))
+    if bad.any():
+        raise ValueError(
+            f"{file}: {name} holds {values[bad][0]:.6g}, expected from {low[bad][0]:.6g} to "
+            f"{high[bad][0]:.6g}"
+        )
 
 
 def check_arrays(

@@ -209,22 +209,6 @@ class Trajectories(Value):
         counted: BoolArray = within & np.isfinite(self.y).all(axis=-1)
         return counted
 
-    def require_runs(self, problem: Problem) -> BoolArray:
-        """Runs to learn from, see `counted`.
-
-        Raises
-        ------
-        ValueError
-            If there is none.
-        """
-        counted = self.counted
-        if not counted.any():
-            raise ValueError(
-                f"problem {problem.name!r}: none of the {counted.size} runs of the walks to learn "
-                "from gave finite outputs"
-            )
-        return counted
-
     @property
     def transitions(self) -> BoolArray:
         """Which steps are transitions to learn from, shape (n, T): no jump, no failed run."""

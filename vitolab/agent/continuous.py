@@ -20,6 +20,7 @@ from vitolab.agent.deviation import Deviation
 from vitolab.agent.experience import Experience, check_experience
 from vitolab.agent.folder import ARRAYS, read_agent, write_agent
 from vitolab.agent.scale import Scale
+from vitolab.asked import checked_seed
 from vitolab.failures import Failure
 from vitolab.files import stream
 from vitolab.fit import Event, Fit, StopReason, Trace, budget
@@ -136,7 +137,7 @@ class ContinuousVito(Value):
         ValueError
             If no run is allowed or a measurement is missing.
         """
-        rng = stream("continuous", self.problem.name, seed, patient.name)
+        rng = stream("continuous", self.problem.name, checked_seed(seed), patient.name)
         with one_thread():
             return _Course(self, patient, max_runs, rng).fit(None)
 
@@ -166,7 +167,7 @@ class ContinuousVito(Value):
         fits = []
         with one_thread():
             for i, start in enumerate(starts):
-                rng = stream("continuous", self.problem.name, seed, patient.name, i)
+                rng = stream("continuous", self.problem.name, checked_seed(seed), patient.name, i)
                 fits.append(_Course(self, patient, max_runs, rng).fit(start))
         return fits
 
@@ -178,8 +179,8 @@ class ContinuousVito(Value):
         FileExistsError
             If the path exists.
         """
-        description = {"features": list(self.problem.features)}
-        write_agent(path, FILE, self.problem, description, self.experience.to_arrays())
+        known, arrays = {"features": list(self.problem.features)}, self.experience.to_arrays()
+        write_agent(path, FILE, self.problem, known, arrays, check_experience)
 
     @classmethod
     def load(cls, path: Path, problem: Problem) -> ContinuousVito:
@@ -325,9 +326,8 @@ class _Course:
             else:
                 damping *= HARDER
 
-    def _plan(self, start: FloatArray, damping: float | None = None) -> _Plan:
+    def _plan(self, start: FloatArray, damping: float = DAMPING) -> _Plan:
         """Move towards the measurements by the model alone."""
-        damping = DAMPING if damping is None else damping
         u, best = start, _Plan(start, np.empty(0), np.inf)
         c, jacobian = self._expected(u)
         for _ in range(N_STEPS):

@@ -24,9 +24,11 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from vitolab.agent.scale import Scale
+from vitolab.agent.walks import ROUNDING, checked_runs
 from vitolab.objects import Value
 from vitolab.problem import FloatArray, IntArray, Patient, Problem
-from vitolab.saved import check_arrays
+from vitolab.quantities import BEYOND
+from vitolab.saved import check_arrays, check_limits
 from vitolab.trajectories import Trajectories
 
 NEIGHBOURS = 16  # stored runs per unknown of a plane
@@ -35,6 +37,7 @@ RIDGE = 1e-3  # on slopes over the reach of the neighbours, for directions they 
 N_FITTED = 40  # runs of a patient from which its deviations are fitted
 SHRINKAGE = 1.0  # of those fits towards no deviation, in runs with a misfit of one ψ
 CHUNK = 256  # planes fitted at once
+SMALLEST = 1e-100  # deviation of a feature, in its unit; the largest is its inverse
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,7 +77,7 @@ class Experience(Value):
         ValueError
             If there are none.
         """
-        counted = walks.require_runs(problem)
+        counted = checked_runs(problem, walks)
         patient = np.broadcast_to(walks.patient[:, np.newaxis], counted.shape)[counted]
         f, centre, spread = _standardised(problem, walks)
         u = Scale(problem).unit(walks.x[counted])
@@ -198,7 +201,8 @@ def check_experience(path: Path, problem: Problem, arrays: Mapping[str, NDArray[
     Raises
     ------
     ValueError
-        If an array is missing or of another kind or shape, or there are no runs.
+        If an array is missing or of another kind or shape, holds a number beyond all measure or
+        a point outside the domain, or there are no runs.
     """
     n_f = len(problem.features)
     n = len(arrays["u"]) if "u" in arrays and arrays["u"].ndim else None
@@ -214,8 +218,15 @@ def check_experience(path: Path, problem: Problem, arrays: Mapping[str, NDArray[
             "spread": ("f", (n_f,)),
         },
     )
-    if not n or not (arrays["spread"] > 0).all():
-        raise ValueError(f"{path}: u is empty or spread not above 0, expected runs")
+    if not n:
+        raise ValueError(f"{path}: u is empty, expected runs")
+    # where walks may leave the domain, runs lie outside it
+    beyond = BEYOND if problem.border == "free" else ROUNDING
+    check_limits(path, "u", arrays["u"], -beyond, 1.0 + beyond)
+    for name in ("y", "f", "variation"):
+        check_limits(path, name, arrays[name], -BEYOND, BEYOND)
+    check_limits(path, "centre", arrays["centre"], -1.0 / SMALLEST, 1.0 / SMALLEST)
+    check_limits(path, "spread", arrays["spread"], SMALLEST, 1.0 / SMALLEST)
 
 
 def basis(u: FloatArray) -> FloatArray:

@@ -249,7 +249,7 @@ def personalize_file(
         except BaseException:  # stopped by the user: the next call goes on from here
             run.release()
             raise
-    fitted = fit_table(problem, table, stored.personalizations, methods)
+    fitted = fit_table(problem, table, stored.personalizations, methods, stored.failures)
     if out is not None:
         with atomic(out) as temporary:
             fitted.to_csv(temporary, index=False, float_format="%.8g", encoding="utf-8")

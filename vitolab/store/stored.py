@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from vitolab.files import checksum, read_arrays
 from vitolab.store.columns import ARRAYS, FAILURE_KEYS, check_arrays, check_table
 from vitolab.store.info import folders_in, inspect_run
+from vitolab.store.parquet import read_table
 from vitolab.store.records import Manifest, ProblemRecord, Problems, Start, read_record
 
 if TYPE_CHECKING:
@@ -124,16 +125,8 @@ class Run:
 
     def _table(self, name: str) -> pd.DataFrame:
         """Read a table."""
-        import pandas as pd
-
         path = self._file(name)
-        try:
-            table = pd.read_parquet(path)
-        except OSError:
-            raise
-        except Exception as error:  # damaged files make pyarrow and pandas raise in many ways
-            why = " ".join(str(error).split())
-            raise ValueError(f"{path}: damaged, expected a table ({why})") from None
+        table = read_table(path)
         check_table(str(path), path.stem, table, self.manifest.problems)
         return table
 

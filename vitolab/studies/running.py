@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from vitolab.asked import checked_count, checked_seed
 from vitolab.files import atomic, checked_name, resolved, write_json
 from vitolab.parallel.slurm import check_slurm, slurm
 from vitolab.parallel.workers import SCHEDULER, check_scheduler, is_exposed, processors
@@ -88,11 +89,9 @@ def run(
     """
     notebook = find_notebook(study.notebook)
     parameters = checked_parameters(study, profile, overrides or {})
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
-        raise ValueError(f"{study.name}: seed is {seed!r}, expected a whole number from 0 to 2^63")
-    jobs = n_jobs if n_jobs is not None else processors()
-    if jobs < 1:
-        raise ValueError(f"{study.name}: the number of jobs is {jobs}, expected at least 1")
+    seed = checked_seed(seed, f"{study.name}: seed")
+    asked = processors() if n_jobs is None else n_jobs
+    jobs = checked_count(f"{study.name}: the number of jobs", asked)
     working = _workers(study, scheduler, cluster, n_workers)
     if max_hours is not None and not 0 < max_hours < math.inf:
         raise ValueError(f"{study.name}: max_hours is {max_hours}, expected above 0")

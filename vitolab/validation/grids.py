@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from vitolab.agent import Vito
+from vitolab.asked import checked_seed
 from vitolab.failures import Failure
 from vitolab.files import digest, stream
 from vitolab.fit import Personalizer
@@ -99,7 +100,7 @@ def grid(
         *(("replays", replays) if replays else ()),
         *(() if episode == EPISODE else ("episode", episode)),
     )
-    order = stream("grid starts", seed).permutation(len(starts))
+    order = stream("grid starts", checked_seed(seed)).permutation(len(starts))
     compared_starts = np.sort(order[:n_compared])
     for setup, problem in problems.items():
         for repeat in range(n_repeats):
