@@ -19,9 +19,10 @@ import pandas as pd
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from vitolab import display
 from vitolab.methods import AGENTS, REFERENCES
 from vitolab.models import bolus, circulation, electrophysiology, rosenbrock
-from vitolab.store import Run, RunInfo, display, list_runs
+from vitolab.store import Run, RunInfo, list_runs
 from vitolab.store.records import Progress
 from vitolab.studies import (
     OWN,

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vitolab.display import say
 from vitolab.methods import METHODS
-from vitolab.store.display import say
 from vitolab.studies import shared
 from vitolab.studies.base import PEERS, Part, Section, StoredRun, Study, choices
 

@@ -13,11 +13,11 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from vitolab.display import say, shown
 from vitolab.files import atomic, checked_name, resolved, write_json
 from vitolab.parallel.slurm import check_slurm, slurm
 from vitolab.parallel.workers import SCHEDULER, check_scheduler, is_exposed, processors
 from vitolab.store.claims import OutOfTime
-from vitolab.store.display import say, shown
 from vitolab.store.folder import stored_parameters
 from vitolab.store.info import RunInfo, inspect_run, read_progress
 from vitolab.store.opened import OpenRun
