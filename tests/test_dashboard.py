@@ -22,8 +22,9 @@ from hypothesis import strategies as st
 
 from vitolab import dashboard
 from vitolab.dashboard import load_dashboards
-from vitolab.store import OpenRun, code_version
+from vitolab.store import OpenRun
 from vitolab.studies import find_study
+from vitolab.version import code_version
 
 safe = load_dashboards("kit.safe")
 selection = load_dashboards("kit.selection")
