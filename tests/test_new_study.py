@@ -25,7 +25,7 @@ ROOT = Path(studies.__file__).parents[2]
 each_study = pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
 
 MODULE = """
-from vitolab.studies.base import Part, Section, Study
+from vitolab.studies.base import Content, Section, Study
 
 
 def _dots(stored, repeat):
@@ -34,7 +34,7 @@ def _dots(stored, repeat):
     rows = stored.personalizations
     figure = hv.Scatter((rows["start"].astype(float), rows["n_runs"].astype(float)))
     sentence = f"{len(rows)} throws of {stored.parameters['coin']}."
-    return Part(sentence, figure, (("All throws", rows[["start", "n_runs"]]),))
+    return Content(sentence, figure, (("All throws", rows[["start", "n_runs"]]),))
 
 
 def _lacking(stored, repeat):

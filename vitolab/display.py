@@ -11,7 +11,7 @@ from threading import Event, Thread
 from typing import Protocol, TextIO
 
 
-class Progress(Protocol):
+class Stage(Protocol):
     """How far some work is: a stage, and parts of it that are done."""
 
     @property
@@ -30,7 +30,7 @@ class Progress(Protocol):
         ...
 
 
-Read = Callable[[], Progress | None]
+Read = Callable[[], Stage | None]
 
 
 def say(line: str) -> None:

@@ -96,7 +96,7 @@ Table = tuple[str, "pd.DataFrame"]
 
 
 @dataclass(frozen=True)
-class Part:
+class Content:
     """The content of a section: a sentence, a figure, its numbers.
 
     Attributes
@@ -128,13 +128,13 @@ class Section:
     ----------
     name, title : str
     build : callable
-        ``build(stored, repeat) -> Part``; ValueError where the run lacks what it shows. It imports
-        `vitolab.plots` itself: studies are listed without HoloViews and pandas.
+        ``build(stored, repeat) -> Content``; ValueError where the run lacks what it shows. It
+        imports `vitolab.plots` itself: studies are listed without HoloViews and pandas.
     """
 
     name: str
     title: str
-    build: Callable[[StoredRun, int], Part]
+    build: Callable[[StoredRun, int], Content]
 
 
 def _nothing_follows(parameters: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from vitolab.plots.methods import MEASURES, Groups, methods_figure, methods_tabl
 from vitolab.plots.style import MARKERS, SERIES_COLORS, layout, panel, series, style
 from vitolab.plots.summary import over_repeats, setups_of, summarize
 from vitolab.store.tables import SIZES, largest
-from vitolab.studies.base import Part
+from vitolab.studies.base import Content
 
 from ...kit import safe
 
@@ -106,7 +106,7 @@ def sweep_table(groups: Groups, size: str) -> pd.DataFrame:
     return table[["run", "setup", *names.values()]]
 
 
-def compared(groups: Groups, ids: Mapping[str, str]) -> Part:
+def compared(groups: Groups, ids: Mapping[str, str]) -> Content:
     """Some runs in one figure.
 
     Parameters
@@ -121,7 +121,7 @@ def compared(groups: Groups, ids: Mapping[str, str]) -> Part:
     size = swept(groups)
     if size:
         table = sweep_table(groups, size)
-        return Part(_told(groups), sweep_figure(groups, where, size), (("Curves", table),))
+        return Content(_told(groups), sweep_figure(groups, where, size), (("Curves", table),))
     setups = _setups(groups)
     panels: list[Any] = []
     tables = []
@@ -133,7 +133,7 @@ def compared(groups: Groups, ids: Mapping[str, str]) -> Part:
         tables.append(methods_table(own, "run").assign(setup=setup))
     table = pd.concat(tables, ignore_index=True)
     figure = layout(panels, columns=2, gap=(0.7, 0.6))
-    return Part(_told(groups), figure, (("Success and cost", table),))
+    return Content(_told(groups), figure, (("Success and cost", table),))
 
 
 def _told(groups: Groups) -> str:
