@@ -14,7 +14,7 @@ from vitolab.failures import Failure
 from vitolab.fit import Fit
 from vitolab.problem import Patient, Problem
 
-#: Columns that tell one personalisation from another.
+#: Columns that tell one personalisation from another, in the order of the stored tables.
 KEYS = ("setup", "patient", "method", "n_states", "n_samples", "repeat", "start")
 #: Sizes of a training, and their names on an axis.
 SIZES = {"n_samples": "training samples per patient", "n_states": "representative states n_S"}
