@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitolab.display import say
-from vitolab.methods import METHODS
+from vitolab.methods import METHODS, PAPER
 from vitolab.studies import shared
 from vitolab.studies.base import PEERS, Content, Section, StoredRun, Study, choices
 
@@ -78,7 +78,7 @@ def _states(stored: StoredRun, repeat: int) -> Content:
     from vitolab.plots.summary import summarize
     from vitolab.studies import words
 
-    rows = stored.personalizations[stored.personalizations["method"] == "vito"]
+    rows = stored.personalizations[stored.personalizations["method"] == PAPER]
     if rows.empty:
         return Content("The paper's agent did not take part: the others have no states.")
     rows = rows[rows["n_samples"] == rows["n_samples"].max()]

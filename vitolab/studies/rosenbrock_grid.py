@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from vitolab.methods import PAPER
 from vitolab.studies import shared
 from vitolab.studies.base import Content, Section, StoredRun, Study, choices
 
@@ -53,7 +54,7 @@ def worst_functions(stored: StoredRun, setup: str, repeat: int) -> pd.DataFrame:
     from vitolab import plots
 
     rows, patients = stored.personalizations, stored.patients
-    rows = rows[(rows["setup"] == setup) & (rows["method"] == "vito") & (rows["repeat"] == repeat)]
+    rows = rows[(rows["setup"] == setup) & (rows["method"] == PAPER) & (rows["repeat"] == repeat)]
     truths = [name for name in map(str, patients) if name.startswith("truth:")]
     truth = patients.drop_duplicates("patient").set_index("patient")[truths]
     last = rows[[name.replace("truth:", "last:") for name in truths]].to_numpy(float)
@@ -83,7 +84,7 @@ def _maps(stored: StoredRun, repeat: int, draw: Any, draw_all: Any) -> Content:
     from vitolab.studies import words
 
     tables = (stored.personalizations, stored.patients, _starts(stored.arrays))
-    learned = stored.personalizations["method"] == "vito"
+    learned = stored.personalizations["method"] == PAPER
     setups = order_of(stored.personalizations.loc[learned, "setup"].tolist())
     hover = tuple(worst_functions(stored, setup, repeat) for setup in setups)
     maps = [draw(*tables, setup, repeat) for setup in setups]

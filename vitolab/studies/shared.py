@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from vitolab.methods import PAPER
 from vitolab.studies.base import Content, Section, StoredRun
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _paths(stored: StoredRun, repeat: int) -> Content:
     from vitolab.studies import words
 
     traces = stored.traces
-    traces = traces[traces["method"] == "vito"]
+    traces = traces[traces["method"] == PAPER]
     if traces.empty:
         raise ValueError("the run stored no traces of Vito, which this figure shows")
     first = traces.iloc[0]
@@ -99,7 +100,7 @@ def _scouting(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
     from vitolab.studies import words
 
-    rows = stored.personalizations[stored.personalizations["method"] == "vito"]
+    rows = stored.personalizations[stored.personalizations["method"] == PAPER]
     table = words.named(plots.summarize(rows, ["setup", "n_states"]))
     return Content(
         words.sweep(rows, "n_states", "states"),
@@ -121,7 +122,7 @@ def _policies(stored: StoredRun, repeat: int) -> Content:
     from vitolab.studies import words
 
     rows = stored.personalizations
-    rows = rows[rows["method"].isin(["vito", "vito-deterministic"])]
+    rows = rows[rows["method"].isin([PAPER, "vito-deterministic"])]
     table = words.named(plots.summarize(rows, ["setup", "method", "n_samples"]))
     return Content(
         words.drawing(rows),
@@ -134,7 +135,7 @@ def _restarts(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
     from vitolab.studies import words
 
-    rows = stored.personalizations[stored.personalizations["method"] == "vito"]
+    rows = stored.personalizations[stored.personalizations["method"] == PAPER]
     table = words.named(plots.summarize(rows, ["setup", "n_samples"]))
     return Content(
         words.restarts(table),
@@ -180,7 +181,7 @@ def convergence(
         if stored.finished and "solvable" in stored.patients:
             solvable = stored.patients
         known = tuple(m for m in references if m in set(rows["method"]))
-        table = plots.convergence_table(rows[rows["method"].isin(["vito", *known])])
+        table = plots.convergence_table(rows[rows["method"].isin([PAPER, *known])])
         return Content(
             words.sweep(rows, "n_samples", "samples per patient", known),
             plots.convergence_curves(rows, references=known, solvable=solvable),
