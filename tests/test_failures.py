@@ -21,10 +21,11 @@ from vitolab.problem import Patient
 from vitolab.problemfile.simulators import Scaled
 from vitolab.reference import BobyqaSimple, LeastSquares, NelderMead
 from vitolab.running import Answers
+from vitolab.settings import Settings
 from vitolab.store import OpenRun, Run, open_run
 from vitolab.store.assemble import tabulate_failures
 from vitolab.store.tables import failure_table, patient_table
-from vitolab.uncertainty.methods import Learning, Methods, vito_learner
+from vitolab.uncertainty.methods import Learning, Methods
 from vitolab.uncertainty.stability import stability
 from vitolab.validation import child_seed, recorded_walks, walks_for
 
@@ -372,7 +373,7 @@ def test_learners_of_uncertainty_record_their_exploration(
 ):
     problem = replace(linear_problem, simulate=corners)
     methods = Methods(
-        learners={"vito": Learning(vito_learner(20), 100)}, training=linear_patients[1:]
+        learners={"vito": Learning(100, Settings(n_states=20))}, training=linear_patients[1:]
     )
     run = Parts()
     deviation = {"u": 0.1, "w": 0.1}
