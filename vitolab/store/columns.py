@@ -155,7 +155,7 @@ def _lengths(what: str, n: int, rows: int) -> tuple[int, ...]:
 
 def _check_policy(what: str, array: NDArray[Any], dimensions: int) -> None:
     """Refuse an array of a policy of the wrong kind."""
-    if array.dtype.kind not in "biuf":
+    if array.dtype.kind not in ("biuf" if what.endswith("/failing") else "iuf"):
         raise ValueError(f"{what} is {array.dtype}, expected numbers")
     if array.ndim != dimensions:
         raise ValueError(f"{what} has the shape {array.shape}, expected {dimensions} dimensions")
