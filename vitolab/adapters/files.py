@@ -28,6 +28,10 @@ from typing import Any
 from vitolab.failures import CannotRun
 from vitolab.files import checksum, digest
 
+#: Files, or contents of one, that a process keeps loaded: those before are executed again when
+#: they are called again.
+KEPT = 64
+
 
 @dataclass(frozen=True)
 class FileFunction:
@@ -191,31 +195,45 @@ class _Finder(MetaPathFinder):
 
 
 _finder = _Finder()
-_loading = RLock()  # a file may load another
+_loaded_files: dict[str, ModuleType] = {}
+# A process has one working folder. One lock for that and for loading: a file may load another
+# that works in a folder, and a call in a folder may load.
+_turn = RLock()
 
 
 def _loaded(function: FileFunction) -> Any:
-    """Function of a file; the file is executed once per process and content."""
+    """Function of a file; the file is executed once per process and content, see `KEPT`."""
     name = _package_name(function.path, function.code)
-    with _loading:
-        if name not in _finder.packages:
-            _finder.packages[name] = _Package(name, function.code)
-            if _finder not in sys.meta_path:
-                sys.meta_path.insert(0, _finder)
-            folder = str(function.path.parent)
-            if folder not in sys.path:  # last: for what no statement imports
-                sys.path.append(folder)
-        module = importlib.import_module(_finder.packages[name].main)
+    module = _loaded_files.get(name)
+    if module is None:
+        with _turn:
+            module = _load(name, function)
     return getattr(module, function.name)
+
+
+def _load(name: str, function: FileFunction) -> ModuleType:
+    """Execute a file under a name, and forget the one loaded first if there are many."""
+    if name not in _finder.packages:
+        _finder.packages[name] = _Package(name, function.code)
+        if _finder not in sys.meta_path:
+            sys.meta_path.insert(0, _finder)
+        folder = str(function.path.parent)
+        if folder not in sys.path:  # last: for what no statement imports
+            sys.path.append(folder)
+    module = importlib.import_module(_finder.packages[name].main)
+    _loaded_files[name] = module
+    while len(_loaded_files) > KEPT:
+        oldest = next(iter(_loaded_files))
+        del _loaded_files[oldest], _finder.packages[oldest]
+        for full in [full for full in list(sys.modules) if full.partition(".")[0] == oldest]:
+            sys.modules.pop(full, None)
+    return module
 
 
 @lru_cache(maxsize=256)
 def _package_name(path: Path, code: tuple[tuple[Path, bytes], ...]) -> str:
     contents = {str(file): hashlib.sha256(content).hexdigest() for file, content in code}
     return f"_vitolab_{digest(str(path), contents)[:16]}"
-
-
-_turn = RLock()  # a process has one working folder
 
 
 @contextmanager
