@@ -817,11 +817,11 @@ def test_damage_while_the_page_is_open_is_seen(tmp_path, name, gone):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"prefix": "../x"}, "--prefix is '../x'"),
-        ({"prefix": "<b>"}, "--prefix is '<b>'"),
-        ({"origins": ("*",)}, "--origin is '\\*'"),
-        ({"origins": ("http://lab.example",)}, "--origin is 'http://lab.example'"),
-        ({"address": "::1"}, "--address is ::1"),
+        ({"prefix": "../x"}, "^prefix is '../x'"),
+        ({"prefix": "<b>"}, "^prefix is '<b>'"),
+        ({"origins": ("*",)}, "^origins hold '\\*'"),
+        ({"origins": ("http://lab.example",)}, "^origins hold 'http://lab.example'"),
+        ({"address": "::1"}, "^address is ::1"),
         ({"address": "300.1.1.1"}, "--address 300.1.1.1: .*, expected an own one"),
     ],
 )

@@ -82,7 +82,7 @@ def _own(path: str | Path) -> Model:
 
     def problem(setup: str) -> Problem:
         if setup != own.problem.name:
-            raise ValueError(f"--setup is {setup!r}, expected none for a model of your own")
+            raise ValueError(f"setup is {setup!r}, expected none for a model of your own")
         return own.problem
 
     return Model(

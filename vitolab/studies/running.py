@@ -206,6 +206,6 @@ def _check_unchanged(
         raise ProblemError(
             [
                 *(f"{start}{change}" for change in changed),
-                "expected what it was started with, or --again to begin another run",
+                "expected what it was started with, or again=True to begin another run",
             ]
         )
