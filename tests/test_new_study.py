@@ -162,7 +162,7 @@ def test_a_notebook_opened_by_hand_fills_and_shows_the_same_run(
 def test_a_section_or_parameter_that_there_is_not_is_named(coin_toss: Study) -> None:
     with pytest.raises(ValueError, match="there is no section 'no', expected one of throws, edge"):
         coin_toss.show(None, "no")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="coin-toss: the notebook has no 'n', expected its value"):
+    with pytest.raises(ValueError, match="coin-toss: the notebook has no 'n', 'results'"):
         coin_toss.open({"coin": "penny"})
 
 
