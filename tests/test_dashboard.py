@@ -161,11 +161,11 @@ def test_a_page_that_fails_leaves_the_others(tmp_path, monkeypatch, capsys, wher
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"prefix": "../x"}, "--prefix is '../x'"),
-        ({"prefix": "<b>"}, "--prefix is '<b>'"),
-        ({"origins": ("*",)}, "--origin is '\\*'"),
-        ({"origins": ("http://lab.example",)}, "--origin is 'http://lab.example'"),
-        ({"address": "::1"}, "--address is ::1"),
+        ({"prefix": "../x"}, "^prefix is '../x'"),
+        ({"prefix": "<b>"}, "^prefix is '<b>'"),
+        ({"origins": ("*",)}, "^origins hold '\\*'"),
+        ({"origins": ("http://lab.example",)}, "^origins hold 'http://lab.example'"),
+        ({"address": "::1"}, "^address is ::1"),
         ({"address": "300.1.1.1"}, "--address 300.1.1.1: .*, expected an own one"),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 from games import make
 
 from vitolab.dashboard import load_dashboards
+from vitolab.methods import Training
 from vitolab.models import circulation, rosenbrock
 from vitolab.problem import Patient
 
@@ -87,8 +88,7 @@ def test_no_game_begins_with_a_solution():
 def test_vito_never_saw_the_patient(monkeypatch, name):
     """What it learns from holds as many others, whoever is left out."""
     seen = []
-    learner = type("Learner", (), {"learn": staticmethod(lambda _, walks, *a: seen.append(walks))})
-    monkeypatch.setattr(lessons, "Vito", learner)
+    monkeypatch.setattr(lessons, "POLICY", Training(lambda _, walks, *a: seen.append(walks)))
     lessons._agent.__wrapped__("rosenbrock", name)
     assert name in lessons._walks("rosenbrock").patients
     assert name not in seen[0].patients

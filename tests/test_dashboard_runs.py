@@ -11,8 +11,9 @@ from dashboard_runs import listed
 from markup import elements
 
 from vitolab.dashboard import load_dashboards
-from vitolab.store import OpenRun, code_version
+from vitolab.store import OpenRun
 from vitolab.studies import find_study
+from vitolab.version import code_version
 
 selection = load_dashboards("kit.selection")
 worker = load_dashboards("kit.worker")

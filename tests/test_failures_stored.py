@@ -11,10 +11,11 @@ from simulators import corner, nowhere, raising
 
 from vitolab import validation
 from vitolab.failures import Failure, Kind
+from vitolab.settings import Settings
 from vitolab.store import OpenRun, Run, open_run
 from vitolab.store.assemble import tabulate_failures
 from vitolab.store.tables import failure_table, patient_table
-from vitolab.uncertainty.methods import Learning, Methods, vito_learner
+from vitolab.uncertainty.methods import Learning, Methods
 from vitolab.uncertainty.stability import stability
 from vitolab.validation import child_seed, recorded_walks, walks_for
 
@@ -91,7 +92,7 @@ def test_learners_of_uncertainty_record_their_exploration(
 ):
     problem = replace(linear_problem, simulate=corners)
     methods = Methods(
-        learners={"vito": Learning(vito_learner(20), 100)}, training=linear_patients[1:]
+        learners={"vito": Learning(100, Settings(n_states=20))}, training=linear_patients[1:]
     )
     run = Parts()
     deviation = {"u": 0.1, "w": 0.1}

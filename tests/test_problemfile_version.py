@@ -96,7 +96,7 @@ def test_resuming_with_something_else_is_refused_field_by_field(own, tmp_path, m
     assert "version was" in text
     assert "model, files, model.py was" in text
     assert "patients.csv, row 2: was W01,95.0,62.0,103.6" in text
-    assert "--again" in text
+    assert "again=True" in text
     assert [run.path for run in list_runs(results)] == [before.path]
     with pytest.raises(KeyboardInterrupt):
         studies.run(OWN, overrides=given, results=results, seed=1)  # another run altogether

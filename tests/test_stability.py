@@ -9,6 +9,7 @@ from part_store import Parts
 
 from vitolab.problem import Objective, Patient, Problem
 from vitolab.reference import LeastSquares
+from vitolab.settings import Settings
 from vitolab.uncertainty import (
     Learning,
     Methods,
@@ -16,8 +17,8 @@ from vitolab.uncertainty import (
     posteriors,
     stability,
     stability_table,
-    vito_learner,
 )
+from vitolab.uncertainty import methods as methods_of_studies
 from vitolab.uncertainty.summary import spread_of
 
 A = np.array([[1.0, 0.4], [-0.3, 0.8]])  # of the fixture linear_problem
@@ -91,23 +92,22 @@ def test_perturbed_patients_are_the_same_but_for_their_measurements(
 
 
 def test_every_method_sees_the_same_errors_and_agents_learn_from_the_others(
-    linear_problem, linear_patients
+    linear_problem, linear_patients, monkeypatch
 ):
     seen = {}
 
-    def learner(problem, walks, *, seed):
+    def learn(names, problem, walks, seed, settings):
         seen[seed] = walks
-        return LeastSquares(problem)
+        return {name: LeastSquares(problem) for name in names}
 
+    monkeypatch.setattr(methods_of_studies, "learn", learn)
     store = Parts()
     stability(
         store,
         {"2p": linear_problem},
         linear_patients[:3],
         deviation=ERROR,
-        methods=Methods(
-            ("least-squares",), {"learner": Learning(learner, 150)}, linear_patients[:5]
-        ),
+        methods=Methods(("least-squares",), {"vito": Learning(150)}, linear_patients[:5]),
         n_perturbations=3,
         n_jobs=1,
     )
@@ -115,7 +115,7 @@ def test_every_method_sees_the_same_errors_and_agents_learn_from_the_others(
     assert all((w.n_samples == 150).all() for w in seen.values())
     assert {p.name for p in linear_patients[:5]} - set(next(iter(seen.values())).patients) == {"P0"}
     found = store.personalizations.drop(columns=["method", "n_samples"])
-    own = [found[store.personalizations["method"] == m] for m in ("learner", "least-squares")]
+    own = [found[store.personalizations["method"] == m] for m in ("vito", "least-squares")]
     pd.testing.assert_frame_equal(*(rows.reset_index(drop=True) for rows in own))
 
 
@@ -123,7 +123,7 @@ def test_same_bits_for_any_number_of_workers_and_after_an_interruption(
     linear_problem, linear_patients
 ):
     methods = Methods(
-        ("least-squares",), {"vito": Learning(vito_learner(20), 100)}, linear_patients[:4]
+        ("least-squares",), {"vito": Learning(100, Settings(n_states=20))}, linear_patients[:4]
     )
 
     def fill(store: Parts, n_jobs: int, patients=linear_patients[:2]) -> pd.DataFrame:
@@ -158,14 +158,17 @@ def test_same_bits_for_any_number_of_workers_and_after_an_interruption(
     assert set(once["method"]) == {"least-squares", "vito", "posterior"}
 
 
-def test_each_agent_learns_from_walks_as_long_as_it_asks_for(linear_problem, linear_patients):
+def test_each_agent_learns_from_walks_as_long_as_it_asks_for(
+    linear_problem, linear_patients, monkeypatch
+):
     walks = {}
 
-    def learner(problem, given, *, seed):
+    def learn(names, problem, given, seed, settings):
         walks[given.x.shape[1] - 1] = given
-        return LeastSquares(problem)
+        return {name: LeastSquares(problem) for name in names}
 
-    learners = {"short": Learning(learner, 7, n_steps=1), "long": Learning(learner, 30, n_steps=20)}
+    monkeypatch.setattr(methods_of_studies, "learn", learn)
+    learners = {"vito-continuous": Learning(7, n_steps=1), "vito": Learning(30, n_steps=20)}
     stability(
         Parts(),
         {"2p": linear_problem},
@@ -185,7 +188,8 @@ def test_each_agent_learns_from_walks_as_long_as_it_asks_for(linear_problem, lin
     [
         ({}, "there is none"),
         ({"references": ("simplex",)}, "method is 'simplex', expected one of"),
-        ({"learners": {"vito": Learning(vito_learner(20), 10)}}, "0 training patients, expected"),
+        ({"learners": {"simplex": Learning(10)}}, "method is 'simplex', expected one of vito"),
+        ({"learners": {"vito": Learning(10)}}, "0 training patients, expected"),
     ],
 )
 def test_methods_that_cannot_run_are_refused(fields, message):

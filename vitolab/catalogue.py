@@ -82,7 +82,7 @@ def _own(path: str | Path) -> Model:
 
     def problem(setup: str) -> Problem:
         if setup != own.problem.name:
-            raise ValueError(f"--setup is {setup!r}, expected none for a model of your own")
+            raise ValueError(f"setup is {setup!r}, expected none for a model of your own")
         return own.problem
 
     return Model(
@@ -100,7 +100,7 @@ def synthetic_patients(model: Model, setup: str, n_jobs: int) -> list[Patient] |
     """Synthetic patients to learn from, ready to be run; None if the model has none."""
     if model.patients is None:
         return None
-    from vitolab.store.display import say
+    from vitolab.display import say
 
     patients = model.patients()
     if model.prepares:

@@ -101,13 +101,13 @@ def serve(
     if Path(results).exists() and not Path(results).is_dir():
         raise ValueError(f"{results} is a file, expected a folder of results")
     if not _PREFIX.fullmatch(prefix):
-        raise ValueError(f"--prefix is {prefix!r}, expected a path such as /lab/ann")
+        raise ValueError(f"prefix is {prefix!r}, expected a path such as /lab/ann")
     for origin in origins:
         if not _HOST.fullmatch(origin):
             words = "a host such as lab.example or lab.example:8080"
-            raise ValueError(f"--origin is {origin!r}, expected {words}")
+            raise ValueError(f"origins hold {origin!r}, expected {words}")
     if ":" in address:
-        raise ValueError(f"--address is {address}, expected a name or an IPv4 address")
+        raise ValueError(f"address is {address}, expected a name or an IPv4 address")
     if not Path(results).exists():
         print(
             f"vitolab: warning: {results} does not exist yet; its runs are shown once it does",
@@ -116,7 +116,7 @@ def serve(
     if not is_loopback(address) and users is None:
         print(
             f"vitolab: warning: {address} can be reached from other machines and nobody is asked "
-            "for a password; set --basic-auth FILE, or a proxy that asks",
+            "for a password, expected a file of passwords, or a proxy that asks",
             file=sys.stderr,
         )
     load_dashboards("kit.server").serve(

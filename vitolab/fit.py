@@ -14,7 +14,7 @@ from vitolab.asked import checked_count
 from vitolab.failures import Failure, Kind
 from vitolab.objects import Value
 from vitolab.problem import FloatArray, IntArray, Patient, Problem
-from vitolab.saved import check_arrays, check_range, field, names, read_object, write_object
+from vitolab.saved import Shape, check_arrays, check_range, field, names, read_object, write_object
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -247,7 +247,7 @@ class Fit(Value):
             )
         n_x, n_y = len(parameters), len(objectives)
         n = len(arrays["trace/x"]) if "trace/x" in arrays and arrays["trace/x"].ndim else None
-        expected: dict[str, tuple[str, tuple[int | None, ...]]] = {
+        expected: dict[str, Shape] = {
             "found/x": ("f", (n_x,)),
             "found/y": ("f", (n_y,)),
             "found/misfits": ("f", (n_y,)),
@@ -258,9 +258,11 @@ class Fit(Value):
             "trace/action": ("i", (n,)),
             "trace/state": ("i", (n,)),
         }
-        optional = {"trace/expected": ("f", (n, n_y)), "trace/reasons": ("f", (n, len(REASONS)))}
-        expected |= {name: shape for name, shape in optional.items() if name in arrays}
-        check_arrays(path, arrays, expected, may_fail=expected)
+        optional: dict[str, Shape] = {
+            "trace/expected": ("f", (n, n_y)),
+            "trace/reasons": ("f", (n, len(REASONS))),
+        }
+        check_arrays(path, arrays, expected, may_fail={*expected, *optional}, optional=optional)
         check_range(path, "trace/event", arrays["trace/event"], min(Event), max(Event))
         prefix = "trace/"
         trace = Trace(

@@ -30,7 +30,7 @@ from vitolab.quantities import (
     Simulate,
     fixed,
 )
-from vitolab.running import Part, Runs, guarded, whole
+from vitolab.running import Observed, Runs, guarded, whole
 
 __all__ = [
     "BoolArray",
@@ -212,8 +212,8 @@ class Problem(Domain, Value):
         return replace(
             self,
             objectives=tuple(self.objectives[i] for i in kept),
-            simulate=Part(self.simulate, kept, tuple(known)),
-            confirm=None if self.confirm is None else Part(self.confirm, kept, tuple(known)),
+            simulate=Observed(self.simulate, kept, tuple(known)),
+            confirm=None if self.confirm is None else Observed(self.confirm, kept, tuple(known)),
         )
 
     def observed(self, patient: Patient) -> Problem:

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from vitolab.files import read_arrays, write_arrays
 
+#: Kind of the numbers of an array (``f``, ``i`` or ``b``), and its shape; None for any length.
+Shape = tuple[str, tuple[int | None, ...]]
 FORMAT = 1
 _DESCRIPTION = "description"  # name of the text among the arrays
 
@@ -126,8 +128,9 @@ def check_limits(
 def check_arrays(
     file: Path,
     arrays: Mapping[str, NDArray[Any]],
-    expected: Mapping[str, tuple[str, tuple[int | None, ...]]],
+    expected: Mapping[str, Shape],
     may_fail: Collection[str] = (),
+    optional: Mapping[str, Shape] | None = None,
 ) -> None:
     """Refuse arrays other than those expected.
 
@@ -136,15 +139,19 @@ def check_arrays(
     file : Path
     arrays : mapping of str to ndarray
     expected : mapping of str to tuple
-        Kind of the numbers (``f``, ``i`` or ``b``) and shape by name; None for any length.
+        `Shape` of each, by name.
     may_fail : collection of str
         Arrays that may hold numbers that are not finite, as after failed runs.
+    optional : mapping of str to tuple, optional
+        Arrays that may be missing, as `expected`.
 
     Raises
     ------
     ValueError
         If an array is missing, not expected, of another kind or shape, or not finite.
     """
+    known = {name: shape for name, shape in (optional or {}).items() if name in arrays}
+    expected = {**expected, **known}
     for name in arrays:
         if name not in expected:
             raise ValueError(f"{file}: {name} is not expected, expected {', '.join(expected)}")

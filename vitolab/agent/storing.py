@@ -15,7 +15,7 @@ from vitolab.initialization import Initializer
 from vitolab.mdp import MDP, Policy
 from vitolab.problem import Problem
 from vitolab.quantities import BEYOND
-from vitolab.saved import check_arrays, check_limits, field
+from vitolab.saved import Shape, check_arrays, check_limits, field
 from vitolab.states import StateSpace
 
 Knowledge = tuple[StateSpace, MDP, Policy, Initializer | None]
@@ -75,7 +75,7 @@ def restored(
     for name in ("discount", "epsilon"):
         field(path / file, description, name, float)
     n_parameters, n_objectives = problem.n_parameters, problem.n_objectives
-    expected: dict[str, tuple[str, tuple[int | None, ...]]] = {
+    expected: dict[str, Shape] = {
         "states/centroids": ("f", (None, n_objectives)),
         "mdp/start": ("i", (None,)),
         "mdp/successor": ("i", (None,)),

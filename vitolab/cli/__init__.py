@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vitolab.cli.options import Jobs, Results, Seed
+from vitolab.cli.options import Jobs, Results, Seed, in_options
 from vitolab.cli.personalize import personalize
 
 if TYPE_CHECKING:
@@ -294,7 +294,7 @@ def main() -> None:
             raise
         # a file of one's own may have several faults, each a sentence
         for sentence in getattr(error, "sentences", None) or [message]:
-            typer.echo(f"vitolab: {abridged(sentence)}", err=True)
+            typer.echo(f"vitolab: {abridged(in_options(sentence))}", err=True)
         code = 1 if isinstance(error, RunFailed) else 2
     exit_despite_threads(code if isinstance(code, int) else 0)
 

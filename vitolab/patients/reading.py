@@ -174,7 +174,7 @@ def read_patients(
             else:
                 raise InputError(
                     f"{path}, row {row}, column '{column.header}': the cell is empty, expected a "
-                    "number (--allow-missing goes without it)"
+                    "number (allow_missing=True goes without it)"
                 )
         check_rising(path, row, values, units, rising)
         measurements = {o.name: values[o.name] for o in problem.objectives if o.name in values}

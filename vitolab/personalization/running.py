@@ -17,6 +17,7 @@ import pandas as pd
 from vitolab.files import atomic, digest, is_stream
 from vitolab.methods import (
     AGENTS,
+    PAPER,
     POLICY,
     by_training,
     find,
@@ -48,7 +49,7 @@ def personalize_file(
     n_states: int,
     n_samples: int | None = None,
     max_runs: int | None = None,
-    methods: Sequence[str] = ("vito",),
+    methods: Sequence[str] = (PAPER,),
     seed: int = 0,
     n_jobs: int = 1,
     results_root: Path | str = "results",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from vitolab.files import write_arrays, write_json
 from vitolab.problem import Problem
-from vitolab.store.columns import ARRAYS, FAILURE_KEYS, KEYS
+from vitolab.store.columns import ARRAYS, FAILURE_KEYS
 from vitolab.store.folder import (
     EXPLORATION,
     FAILURES,
@@ -21,6 +21,7 @@ from vitolab.store.folder import (
 from vitolab.store.parquet import read_table, write_table
 from vitolab.store.records import SCHEMA, Problems
 from vitolab.store.stored import Run
+from vitolab.store.tables import KEYS
 
 if TYPE_CHECKING:
     import pandas as pd

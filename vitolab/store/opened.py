@@ -17,7 +17,6 @@ from vitolab.files import checked_name, digest, resolved, write_json
 from vitolab.problem import Problem
 from vitolab.store.assemble import assemble, joined, tabulate_failures
 from vitolab.store.claims import OutOfTime, keep_alive, let_go, sweep, take, write_claim
-from vitolab.store.columns import KEYS
 from vitolab.store.folder import (
     EXPLORATION,
     FAILURES,
@@ -35,6 +34,7 @@ from vitolab.store.folder import (
 from vitolab.store.parquet import is_sound, write_table
 from vitolab.store.records import SCHEMA, Limit, MissingRecord, Start, read_record
 from vitolab.store.stored import Run
+from vitolab.store.tables import KEYS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -30,6 +30,22 @@ class Run:
     manifest : Manifest
         What was asked for, how it ended, and the problems by setup. Of a run that is not
         finished, `status` is the status it would have if all ended well, and `files` is empty.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import vitolab as vl
+    >>> from vitolab.store.tables import patient_table
+    >>> problems = {"2p": vl.models.rosenbrock.problem()}
+    >>> patients = vl.models.rosenbrock.cohort(3)
+    >>> sizes = {"n_samples": {"2p": [100]}, "n_states": {"2p": [20]}}
+    >>> with TemporaryDirectory() as results:
+    ...     filled = vl.store.open_run("example", {}, results=results, seed=0)
+    ...     vl.leave_one_out(filled, problems, patients, **sizes, methods=["vito"], max_runs=10)
+    ...     stored = filled.finish(problems=problems, patients=patient_table(problems, patients))
+    ...     run = vl.Run.load(stored.path)
+    ...     run.study, len(run.personalizations), [o.name for o in run.problems["2p"].objectives]
+    ('example', 3, ['t1', 't2'])
     """
 
     path: Path

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from vitolab.asked import checked_count, checked_seed
+from vitolab.display import say, shown
 from vitolab.files import atomic, checked_name, resolved, write_json
 from vitolab.parallel.slurm import check_slurm, slurm
 from vitolab.parallel.workers import SCHEDULER, check_scheduler, is_exposed, processors
 from vitolab.store.claims import OutOfTime
-from vitolab.store.display import say, shown
 from vitolab.store.folder import stored_parameters
 from vitolab.store.info import RunInfo, inspect_run, read_progress
 from vitolab.store.opened import OpenRun
@@ -209,6 +209,6 @@ def _check_unchanged(
         raise ProblemError(
             [
                 *(f"{start}{change}" for change in changed),
-                "expected what it was started with, or --again to begin another run",
+                "expected what it was started with, or again=True to begin another run",
             ]
         )

@@ -16,6 +16,7 @@ from vitolab.fit import Personalizer
 from vitolab.guard import personalized
 from vitolab.methods import (
     EPISODE,
+    PAPER,
     Settings,
     build,
     by_training,
@@ -49,7 +50,7 @@ def grid(
     n_samples: int,
     max_runs: int,
     n_repeats: int = 1,
-    agents: Sequence[str] = ("vito",),
+    agents: Sequence[str] = (PAPER,),
     methods: Sequence[str] = (),
     n_compared: int | None = None,
     n_traced: int = 4,
@@ -96,7 +97,7 @@ def grid(
     replays = n_replays if any(trained.has_replays for trained in ways) else 0
     stateful = {name for trained, names in ways.items() if trained.has_states for name in names}
     extra = (
-        *(() if tuple(agents) == ("vito",) else ("agents", *agents)),
+        *(() if tuple(agents) == (PAPER,) else ("agents", *agents)),
         *(("replays", replays) if replays else ()),
         *(() if episode == EPISODE else ("episode", episode)),
     )
