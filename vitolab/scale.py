@@ -1,0 +1,42 @@
+"""Coordinates in which methods with continuous steps think."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from vitolab.problem import BoolArray, FloatArray, Problem
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Ω as the unit cube, by difference or by ratio as each parameter acts."""
+
+    problem: Problem
+
+    @cached_property
+    def _by_ratio(self) -> BoolArray:
+        return np.array([p.scale == "log" for p in self.problem.parameters])
+
+    @cached_property
+    def _ends(self) -> FloatArray:
+        """Both ends of Ω, where equal distances count alike."""
+        ends = np.array([self.problem.lower, self.problem.upper], dtype=np.float64)
+        ends[:, self._by_ratio] = np.log(ends[:, self._by_ratio])
+        return ends
+
+    def unit(self, x: FloatArray) -> FloatArray:
+        """Coordinates of parameters within Ω, shape (..., n_parameters)."""
+        inner = np.array(x, dtype=np.float64)
+        inner[..., self._by_ratio] = np.log(inner[..., self._by_ratio])
+        unit: FloatArray = (inner - self._ends[0]) / (self._ends[1] - self._ends[0])
+        return unit
+
+    def parameters(self, u: FloatArray) -> FloatArray:
+        """Parameters of coordinates, within Ω, shape (..., n_parameters)."""
+        inner = self._ends[0] + u * (self._ends[1] - self._ends[0])
+        inner[..., self._by_ratio] = np.exp(inner[..., self._by_ratio])
+        x: FloatArray = np.clip(inner, self.problem.lower, self.problem.upper)
+        return x
