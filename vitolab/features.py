@@ -1,4 +1,4 @@
-"""Features of patients in standard deviations, as methods that learn from walks see them."""
+"""Features of patients in standard deviations, as methods that learn from runs see them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vitolab.objects import Value
-from vitolab.problem import FloatArray, Patient, Problem
-from vitolab.trajectories import Trajectories
+from vitolab.quantities import FloatArray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,27 +24,17 @@ class Features(Value):
     spread: FloatArray
 
     @classmethod
-    def learn(cls, problem: Problem, walks: Trajectories) -> tuple[Features, FloatArray]:
-        """Learn from the patients of walks.
-
-        Returns
-        -------
-        Features
-        f : ndarray, shape (n_patients, n_features)
-            Their features in standard deviations from the mean; 0 where not known.
-        """
-        features = walks.features
-        if features is None:
-            features = np.full((len(walks.patients), len(problem.features)), np.nan)
-        known = np.isfinite(features)
-        n = np.maximum(known.sum(axis=0), 1)
-        centre = np.where(known, features, 0.0).sum(axis=0) / n
-        away = np.where(known, features - centre, 0.0)
+    def of_patients(cls, known: FloatArray) -> Features:
+        """Learn from patients, shape (n_patients, n_features); NaN where not known."""
+        counted = np.isfinite(known)
+        n = np.maximum(counted.sum(axis=0), 1)
+        centre = np.where(counted, known, 0.0).sum(axis=0) / n
+        away = np.where(counted, known - centre, 0.0)
         spread = np.sqrt((away**2).sum(axis=0) / n)
         spread[spread == 0.0] = 1.0
-        return cls(centre, spread), away / spread
+        return cls(centre, spread)
 
-    def of(self, problem: Problem, patient: Patient) -> FloatArray:
-        """Features of a patient, shape (n_features,); 0 where not known."""
-        away = (problem.featured(patient) - self.centre) / self.spread
+    def standard(self, known: FloatArray) -> FloatArray:
+        """Features in standard deviations from the mean, shape (..., n_features); 0 if unknown."""
+        away = (known - self.centre) / self.spread
         return np.where(np.isfinite(away), away, 0.0)

@@ -1,51 +1,47 @@
-"""An agent with continuous actions: a model of the model, learned from the explored walks.
+"""An agent with continuous actions: a model of the model, learned from the runs so far.
 
-It plans where the paper's agent looks up. Before the first run it takes the stored run whose
-outputs come nearest to the measurements and moves it towards them by its model alone; after each
-run it corrects the model by what it found and plans on from the best run: damped least-squares
-steps within Ω on the misfit in units of ψ (Levenberg and Marquardt).
+It plans where the paper's agent looks up. An emulator tells which outputs to expect of a patient's
+model, and how sure that is; the agent runs the model where the emulator finds the measurements most
+probable, corrects the emulator by what it found, and plans on. Without stored runs it begins with
+the default values and points spread over Ω.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import attrgetter
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from scipy.stats import qmc
 
-from vitolab.agent.bounded import bounded_step
-from vitolab.agent.deviation import Deviation
-from vitolab.agent.experience import Experience, check_experience
+from vitolab.agent.covariance import Covariance
+from vitolab.agent.emulator import Emulator
 from vitolab.agent.folder import ARRAYS, read_agent, write_agent
-from vitolab.agent.scale import Scale
+from vitolab.agent.planning import Target, best_plan
+from vitolab.experience import Experience
 from vitolab.failures import Failure
 from vitolab.files import stream
 from vitolab.fit import Event, Fit, StopReason, Trace, budget
 from vitolab.objects import Value
 from vitolab.parallel.threads import one_thread
-from vitolab.problem import FloatArray, Patient, Problem
+from vitolab.problem import FloatArray, IntArray, Patient, Problem
 from vitolab.saved import field
 from vitolab.settings import Settings, chosen
 from vitolab.trajectories import Trajectories
 
 FILE = "continuous.json"
-
-# Set on the scouting patients of the circulation and of electrophysiology. Other values tried there
-# (damping 3 and 30, one planned start, 20 restarts, five steps, shares of 0.7 and 0.9) moved the
-# mean number of runs by up to a third on the former and a half on the latter, where other draws of
-# the walks move it as much; with a damping of 30 one of 32 was not solved. A damping of 0.1 lets
-# plans leave what is known, and doubles the runs with five and six parameters. The changes of the
-# damping are the usual ones, and were not tried otherwise.
-N_NEAR = 300  # stored runs among which starts are chosen
-N_PLANNED = 10  # starts that are planned before the first run, of which the best is taken
-N_RESTARTS = 10  # starts in store for later
-N_STEPS = 3  # of a plan, without running the model
-DAMPING = 10.0  # at first: ψ² per squared share of Ω
-HARDER, EASIER, HARDEST = 5.0, 4.0, 1e5  # times, after a failure; by, after a success; at most
-WORTHWHILE = 0.5  # share of the sum of squares that may be left for a plan to be run
+N_FIRST = 10  # runs spread over Ω before the first plan, unless as many are stored
+N_TUNED = 250  # runs from which covariances are learned: it costs their cube
+GROWTH = 1.25  # of the number of runs, after which covariances are learned again
+N_SMALL = 64  # runs up to which they are learned again for every patient
+N_KNOWN = 400  # stored runs on which a plan rests
+FEATURE_SHARE = 0.5  # of Ω that a standard deviation of a feature counts for
 SAME = 1e-3  # share of Ω below which two points are one
+N_NEAR = 3  # stored runs from which plans start
+WILD = 3.0  # spreads of the middle 90 % of the outputs beyond which outputs are pulled in
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,6 +61,14 @@ class ContinuousVito(Value):
     >>> walks = vl.explore(problem, others, n_episodes=2, n_steps=20, seed=0)
     >>> vl.ContinuousVito.learn(problem, walks).personalize(patient).solved
     True
+
+    Without walks it learns from one patient after the other:
+
+    >>> agent = vl.ContinuousVito.learn(problem)
+    >>> for other in others:
+    ...     agent = agent.update([(other, agent.personalize(other))])
+    >>> agent.personalize(patient).solved
+    True
     """
 
     problem: Problem
@@ -75,7 +79,7 @@ class ContinuousVito(Value):
         return {
             "problem": self.problem,
             "runs": len(self.experience.u),
-            "directions": f"{len(self.experience.variation)} in which patients vary",
+            "patients": len(self.experience.known),
             "features": self.problem.features,
         }
 
@@ -83,14 +87,14 @@ class ContinuousVito(Value):
     def learn(
         cls,
         problem: Problem,
-        walks: Trajectories,
+        walks: Trajectories | None = None,
         n_states: int | None = None,
         seed: int = 0,
         *,
         settings: Settings | None = None,
         **changes: Any,
     ) -> ContinuousVito:
-        """Learn from explored walks.
+        """Learn from explored walks, or from nothing.
 
         Walks of one step from random starts (``explore(..., n_steps=1)``) teach more per run than
         long ones, which stay where they began.
@@ -98,7 +102,7 @@ class ContinuousVito(Value):
         Parameters
         ----------
         problem : Problem
-        walks : Trajectories
+        walks : Trajectories, optional
             Walks of the training patients; `Trajectories.without` leaves one out.
         n_states, seed, settings, **changes
             Accepted as by `Vito.learn`, so that one call serves every agent, and ignored: this
@@ -112,8 +116,44 @@ class ContinuousVito(Value):
             If a keyword is no setting.
         """
         chosen(settings, n_states, changes)
-        with one_thread():  # as elsewhere: sums depend on the number of threads
-            return cls(problem, Experience.learn(problem, walks))
+        if walks is None:
+            return cls(problem, Experience.none(problem))
+        return cls(problem, Experience.learn(problem, walks))
+
+    def update(self, fits: Sequence[tuple[Patient, Fit]]) -> ContinuousVito:
+        """Learn from personalisations, too.
+
+        Parameters
+        ----------
+        fits : sequence of (Patient, Fit)
+            In their order; in any grouping the agent is the same.
+
+        Returns
+        -------
+        ContinuousVito
+        """
+        return ContinuousVito(self.problem, self.experience.after(fits))
+
+    @cached_property
+    def covariance(self) -> Covariance:
+        """Covariances of the emulator, as learned from all runs so far."""
+        n = len(self.experience.u)
+        if n > N_SMALL:
+            n = int(N_SMALL * GROWTH ** int(np.log(n / N_SMALL) / np.log(GROWTH)))
+        inputs, y = self.inputs[:n], self.outputs[:n]
+        return _tuned(self.problem, inputs, self.experience.patient[:n], y)
+
+    @cached_property
+    def inputs(self) -> FloatArray:
+        """Inputs of the emulator, of all runs: parameters from the middle of Ω, and features."""
+        experience = self.experience
+        return np.concatenate([experience.u - 0.5, FEATURE_SHARE * experience.f], axis=1)
+
+    @cached_property
+    def outputs(self) -> FloatArray:
+        """Outputs over ψ of all runs, without the jump of angles and what is far out of range."""
+        y = self.experience.unwrapped(self.experience.y)
+        return np.clip(y, *_range(y)) if len(y) else y
 
     def personalize(self, patient: Patient, *, max_runs: int | None = None, seed: int = 0) -> Fit:
         """Personalise one patient, starting where the agent expects the solution.
@@ -124,7 +164,7 @@ class ContinuousVito(Value):
         max_runs : int, optional
             Largest number of forward runs, the first one included; by default 50 per parameter.
         seed : int
-            Of the restarts after all planned ones.
+            Of points that are drawn.
 
         Returns
         -------
@@ -198,16 +238,24 @@ class ContinuousVito(Value):
                 f"{path}: the agent learned features {description['features']}, the problem given "
                 f"has {list(problem.features)}"
             )
-        check_experience(path / ARRAYS, problem, arrays)
-        return cls(problem, Experience.from_arrays(problem, arrays))
+        return cls(problem, Experience.from_arrays(path / ARRAYS, problem, arrays))
 
 
-class _Plan(NamedTuple):
-    """Where to go, the misfit expected there by ψ, and its square with the price of going."""
+def _tuned(problem: Problem, a: FloatArray, patient: IntArray, y: FloatArray) -> Covariance:
+    """Learn covariances from runs, or from some of many."""
+    if len(a) > N_TUNED:
+        rng = stream("covariance", problem.name, len(a))
+        drawn = np.sort(rng.permutation(len(a))[:N_TUNED])
+        a, patient, y = a[drawn], patient[drawn], y[drawn]
+    with one_thread():  # as elsewhere: sums depend on the number of threads
+        return Covariance.learn(a, patient, y)
 
-    u: FloatArray
-    expected: FloatArray
-    cost: float
+
+def _range(y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Range beyond which outputs tell nothing, as of solvers that gave up."""
+    low, high = np.quantile(y, [0.05, 0.95], axis=0)
+    reach = WILD * np.maximum(high - low, 1.0)
+    return low - reach, high + reach
 
 
 class _Course:
@@ -220,41 +268,46 @@ class _Course:
         max_runs: int | None,
         rng: np.random.Generator,
     ) -> None:
-        self.problem, self.experience = agent.problem, agent.experience
+        self.problem, self.experience, self.agent = agent.problem, agent.experience, agent
         self.patient, self.max_runs, self.rng = patient, budget(agent.problem, max_runs), rng
-        self.scale = Scale(self.problem)
+        self.scale = agent.experience.scale
         self.z = self.problem.measured(patient)
-        self.f = self.experience.featured(patient)[np.newaxis]
+        f = self.experience.features.standard(self.problem.featured(patient))
+        self.f = FEATURE_SHARE * f
         self.reason: StopReason | None = None
         self.x: list[FloatArray] = []
         self.y: list[FloatArray] = []
         self.event: list[Event] = []
         self.expected: list[FloatArray] = []
         self.failures: list[Failure] = []
+        self.failed: list[FloatArray] = []
         # of the runs that did not fail
-        self.own = np.empty((0, self.problem.n_parameters))
-        self.found = np.empty((0, self.problem.n_objectives))
-        self.deviation = Deviation.expect(self.experience.variation, self.own, self.found)
+        self.own: list[FloatArray] = []
+        self.found: list[FloatArray] = []
+        self.cost: list[float] = []
+        self._know()
+
+    def _know(self) -> None:
+        """Choose the stored runs on which plans rest: half of them near the patient."""
+        distance = self.experience.distance(self.patient)
+        order = np.argsort(distance, kind="stable")
+        self.near = self.experience.u[order[: 10 * N_NEAR]]
+        if len(order) > N_KNOWN:
+            half = N_KNOWN // 2
+            rest = np.sort(order[half:])
+            drawn = stream("known", self.problem.name, len(order)).permutation(len(rest))[:half]
+            order = np.concatenate([order[:half], rest[drawn]])
+        self.rows = np.sort(order)
+        self.n_learned = len(self.experience.u)
+        self.emulator: Emulator | None = None
 
     def fit(self, start: FloatArray | None) -> Fit:
         """Personalise from the start given, or from the best that can be planned."""
-        near, spread = self._stored()
-        if start is None:
-            plan = min((self._plan(point) for point in near), key=attrgetter("cost"))
-            u = plan.u
-            c = self._run(u, Event.START, plan.expected)
-        else:
-            spread = np.concatenate([near[:1], spread])
-            x = np.clip(np.asarray(start, float), self.problem.lower, self.problem.upper)
-            u = self.scale.unit(x)
-            c = self._run(u, Event.START, None, x)
-        restarts = list(spread)
-        while self.reason is None:
-            if np.isfinite(c).all():
-                self._descend(u, c)
+        for u in self._first(start):
             if self.reason is None:
-                u, expected = self._next(restarts)
-                c = self._run(u, Event.RESTART, expected)
+                self._run(u, Event.RESTART if self.x else Event.START, None)
+        while self.reason is None:
+            self._step()
         trace = Trace(
             np.array(self.x),
             np.array(self.y),
@@ -267,27 +320,62 @@ class _Course:
         )
         return Fit.from_trace(self.problem, trace, self.reason)
 
-    def _stored(self) -> tuple[FloatArray, FloatArray]:
-        """Points of stored runs near the measurements: the nearest, and others far apart."""
-        experience, psi = self.experience, self.problem.tolerance
-        away = (experience.misfit(experience.y, self.z / psi) ** 2).sum(axis=1)
-        away += ((experience.f - self.f) ** 2).sum(axis=1)
-        n = min(N_NEAR, len(away))
-        near = np.argpartition(away, n - 1)[:n]
-        points = experience.u[near[np.argsort(away[near], kind="stable")]]
-        chosen: list[int] = []
-        apart = ((points - points[0]) ** 2).sum(axis=1)
-        while len(chosen) < N_RESTARTS and apart.max() > SAME**2:
-            chosen.append(int(np.argmax(apart)))
-            apart = np.minimum(apart, ((points - points[chosen[-1]]) ** 2).sum(axis=1))
-        return points[:N_PLANNED], points[chosen]
+    def _first(self, start: FloatArray | None) -> list[FloatArray]:
+        """Points to run before the first plan."""
+        points = []
+        if start is not None:
+            x = np.clip(np.asarray(start, float), self.problem.lower, self.problem.upper)
+            points.append(self.scale.unit(x))
+        missing = N_FIRST - len(self.experience.u)
+        if missing > 0:
+            if start is None:
+                points.append(self.scale.unit(self.problem.default))
+            spread = qmc.Sobol(self.problem.n_parameters, seed=self.rng)
+            points += list(spread.random_base2(4)[: missing - len(points)])
+        return points
 
-    def _run(
-        self, u: FloatArray, event: Event, expected: FloatArray | None, x: FloatArray | None = None
-    ) -> FloatArray:
-        """Run the model at u, or exactly at x, learn from it, and tell the misfit by ψ."""
+    def _model(self) -> Emulator:
+        """Emulator of the patient's model, given stored runs and those made so far."""
+        n = len(self.experience.u) + len(self.own)
+        if self.emulator is None or n >= GROWTH * self.n_learned:
+            agent, group = self.agent, len(self.experience.known)
+            own = [np.concatenate([u - 0.5, self.f]) for u in self.own]
+            a = np.concatenate([agent.inputs, np.reshape(own, (-1, agent.inputs.shape[1]))])
+            found = np.reshape(self.found, (-1, self.problem.n_objectives))
+            y = np.concatenate([agent.outputs, found])
+            self.range = _range(y)
+            y = np.clip(y, *self.range)
+            patient = np.append(self.experience.patient, np.full(len(own), group))
+            if n >= GROWTH * self.n_learned:
+                self.n_learned = n
+                self.covariance = _tuned(self.problem, a, patient, y)
+            else:
+                self.covariance = agent.covariance
+            rows = np.append(self.rows, np.arange(len(agent.inputs), len(a)))
+            self.emulator = Emulator.given(self.covariance, a[rows], patient[rows], y[rows])
+        return self.emulator
+
+    def _step(self) -> None:
+        """Run the model where it is most probable that the measurements are met."""
+        if not self.own and not len(self.experience.u):
+            self._run(self.rng.random(self.problem.n_parameters), Event.RESTART, None)
+            return
+        z = self.experience.unwrapped(self.z / self.problem.tolerance)
+        target = Target(
+            self._model(), len(self.experience.known), self.f, z, self.problem, tuple(self.failed)
+        )
+        starts = list(self.near[:N_NEAR])
+        if self.own:
+            starts.insert(0, self.own[int(np.argmin(self.cost))])
+        made = self.scale.unit(np.reshape(self.x, (-1, self.problem.n_parameters)))
+        plan = best_plan(target, starts, made, self.rng)
+        event = Event.STEP if self.own and plan.start == 0 else Event.RESTART
+        self._run(plan.u, event if self.x else Event.START, plan.expected)
+
+    def _run(self, u: FloatArray, event: Event, expected: FloatArray | None) -> None:
+        """Run the model at u and learn from it."""
         problem, psi = self.problem, self.problem.tolerance
-        x = self.scale.parameters(u) if x is None else x
+        x = self.scale.parameters(u)
         runs = problem.run(x[np.newaxis], self.patient, confirm=self.z)
         y = runs.y[0]
         self.failures += runs.failures
@@ -300,61 +388,13 @@ class _Course:
             self.reason = StopReason.SOLVED
         elif len(self.x) == self.max_runs:
             self.reason = StopReason.BUDGET
-        elif np.isfinite(c).all():
-            common, _ = self.experience.model(u[np.newaxis], self.f)
-            away = self.experience.misfit(y / psi, common[0])
-            self.own = np.concatenate([self.own, u[np.newaxis]])
-            self.found = np.concatenate([self.found, away[np.newaxis]])
-            self.deviation = Deviation.expect(self.experience.variation, self.own, self.found)
-        return c / psi
-
-    def _descend(self, u: FloatArray, c: FloatArray) -> None:
-        """Run plan after plan from the best run, until solved or no plan is worth a run."""
-        damping = DAMPING
-        while self.reason is None and damping <= HARDEST:
-            plan = self._plan(u, damping)
-            worthwhile = plan.expected @ plan.expected <= WORTHWHILE * (c @ c)
-            if not worthwhile or np.abs(plan.u - u).max() < SAME / 10:
-                return
-            found = self._run(plan.u, Event.STEP, plan.expected)
-            if not np.isfinite(found).all():
-                damping *= HARDER**2
-            elif found @ found < c @ c:
-                u, c = plan.u, found
-                damping = max(damping / EASIER, DAMPING / EASIER**2)
-            else:
-                damping *= HARDER
-
-    def _plan(self, start: FloatArray, damping: float | None = None) -> _Plan:
-        """Move towards the measurements by the model alone."""
-        damping = DAMPING if damping is None else damping
-        u, best = start, _Plan(start, np.empty(0), np.inf)
-        c, jacobian = self._expected(u)
-        for _ in range(N_STEPS):
-            step = bounded_step(jacobian, c, damping, start - u, -u, 1.0 - u)
-            u = np.clip(u + step, 0.0, 1.0)
-            c, jacobian = self._expected(u)
-            cost = float(c @ c + damping * ((u - start) ** 2).sum())
-            if cost >= best.cost:
-                break
-            best = _Plan(u, c, cost)
-        return best
-
-    def _expected(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Expected misfit at u by ψ, and its derivatives."""
-        common, jacobian = self.experience.model(u[np.newaxis], self.f)
-        deviation, slopes = self.deviation.at(u)
-        c = self.experience.misfit(common[0] + deviation, self.z / self.problem.tolerance)
-        return c, jacobian[0] + slopes
-
-    def _next(self, restarts: list[FloatArray]) -> tuple[FloatArray, FloatArray | None]:
-        """Where to start afresh: the next stored point, moved by a plan, or anywhere in Ω."""
-        made = self.scale.unit(np.array(self.x))
-        while restarts:
-            point = restarts.pop(0)
-            plan = self._plan(point)
-            if np.abs(made - plan.u).max(axis=1).min() > SAME:
-                return plan.u, plan.expected
-            if np.abs(made - point).max(axis=1).min() > SAME:
-                return point, None
-        return self.rng.random(self.problem.n_parameters), None
+        if np.isfinite(c).all():
+            found = self.experience.unwrapped(y / psi)
+            self.own.append(u)
+            self.found.append(found)
+            self.cost.append(float(np.abs(c / psi).max()))
+            if self.emulator is not None:
+                a, y = np.concatenate([u - 0.5, self.f]), np.clip(found, *self.range)
+                self.emulator = self.emulator.after(a, len(self.experience.known), y)
+        else:
+            self.failed.append(u)

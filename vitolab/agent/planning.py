@@ -1,0 +1,182 @@
+"""Where to run the model next: where it is most probable that every measurement is met.
+
+Candidates come from damped least-squares descents (Levenberg and Marquardt) from several points, on
+the misfits expected and, so that plans keep to what is known, shares of their standard deviations.
+Where no candidate is likely, a scatter of points over Ω is tried as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import log_ndtr
+from scipy.stats import qmc
+
+from vitolab.agent.bounded import bounded_step
+from vitolab.agent.emulator import Emulator
+from vitolab.problem import FloatArray, Problem
+
+CAUTION = 0.5  # standard deviations that count as a misfit
+DAMPING, HARDER, EASIER = 0.1, 5.0, 4.0  # at first, in ψ² per squared share of Ω; by failure, success
+N_STEPS = 15
+SETTLED = 1e-3  # share of the sum of squares below which a step ends the descent
+SAME = 1e-3  # share of Ω below which two points are one
+AVOIDED, REACH = 3.0, 0.1  # ψ that count near a failed run; share of Ω over which they fade
+UNLIKELY = np.log(1e-2)
+N_SCATTERED_LOG2 = 8  # points tried where nothing is likely
+N_REFINED = 4  # of these, the likeliest, from which descents start
+
+
+class Plan(NamedTuple):
+    """Where to go, the misfit expected there by ψ, and the logarithm of the chance to be done.
+
+    ``start`` is the position of the point from which it was found, among those given; −1 if none.
+    """
+
+    u: FloatArray
+    expected: FloatArray
+    chance: float
+    start: int
+
+
+@dataclass(frozen=True)
+class Target:
+    """Measurements to be met, and what is expected of the patient's model.
+
+    Attributes
+    ----------
+    emulator : Emulator
+    group : int
+        The patient, see `Emulator`.
+    f : ndarray, shape (n_features,)
+        Its features, as inputs of the emulator.
+    z : ndarray, shape (n_objectives,)
+        Measurements over ψ.
+    problem : Problem
+    failed : tuple of ndarray, shape (n_parameters,)
+        Where runs of this patient failed.
+    """
+
+    emulator: Emulator
+    group: int
+    f: FloatArray
+    z: FloatArray
+    problem: Problem
+    failed: tuple[FloatArray, ...] = ()
+
+    def _inputs(self, u: FloatArray) -> FloatArray:
+        return np.concatenate([u - 0.5, np.broadcast_to(self.f, (len(u), len(self.f)))], axis=1)
+
+    def _misfit(self, mean: FloatArray) -> FloatArray:
+        psi = self.problem.tolerance
+        return self.problem.misfit(mean * psi, self.z * psi) / psi
+
+    def residuals(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What a descent makes small, and its derivatives by u, at one point."""
+        n = len(u)
+        found = self.emulator.at(self._inputs(u[np.newaxis]), self.group, n)
+        deviation = np.sqrt(found.variance[0])
+        rise = found.variance_slopes[0] / (2.0 * deviation[:, np.newaxis])
+        parts = [self._misfit(found.mean[0]), CAUTION * deviation]
+        slopes = [found.slopes[0], CAUTION * rise]
+        if self.failed:
+            away = np.array(self.failed) - u
+            near = AVOIDED * np.exp(-0.5 * (away**2).sum(axis=1) / REACH**2)
+            parts.append(near)
+            slopes.append(near[:, np.newaxis] * away / REACH**2)
+        return np.concatenate(parts), np.concatenate(slopes)
+
+    def chances(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Expected misfits over ψ, and the logarithm of the probability that all are met.
+
+        Parameters
+        ----------
+        u : ndarray, shape (k, n_parameters)
+
+        Returns
+        -------
+        misfits : ndarray, shape (k, n_objectives)
+        chance : ndarray, shape (k,)
+        """
+        found = self.emulator.at(self._inputs(u), self.group, u.shape[1])
+        c, deviation = self._misfit(found.mean), np.sqrt(found.variance)
+        # of the two sides the one that is nearer; the differences of tails keep their digits
+        far, near = (-1.0 - np.abs(c)) / deviation, (1.0 - np.abs(c)) / deviation
+        log_near, log_far = log_ndtr(near), log_ndtr(far)
+        chance = (log_near + np.log1p(-np.exp(np.minimum(log_far - log_near, -1e-12)))).sum(axis=1)
+        if self.failed:
+            away = ((u[:, np.newaxis] - np.array(self.failed)) ** 2).sum(axis=2)
+            chance -= 0.5 * AVOIDED**2 * np.exp(-away / REACH**2).sum(axis=1)
+        return c, chance
+
+
+def best_plan(
+    target: Target,
+    starts: Sequence[FloatArray],
+    made: FloatArray,
+    rng: np.random.Generator,
+) -> Plan:
+    """Find where it is most probable that every measurement is met.
+
+    Parameters
+    ----------
+    target : Target
+    starts : sequence of ndarray, shape (n_parameters,)
+        From which descents start.
+    made : ndarray, shape (n_runs, n_parameters)
+        Where the patient's model was run: no plan goes there again.
+    rng : Generator
+        Of points that are scattered.
+    """
+    candidates = [descended(target, u) for u in starts]
+    plan = _likeliest(target, candidates, made)
+    if plan is None or plan.chance < UNLIKELY:
+        n = made.shape[1]
+        scattered = qmc.Sobol(n, seed=rng).random_base2(N_SCATTERED_LOG2)
+        _, chance = target.chances(scattered)
+        best = scattered[np.argsort(-chance, kind="stable")[:N_REFINED]]
+        candidates += [*best, *(descended(target, u) for u in best)]
+        plan = _likeliest(target, candidates, made)
+        if plan is None:
+            u = rng.random(n)
+            c, chance = target.chances(u[np.newaxis])
+            return Plan(u, c[0], float(chance[0]), -1)
+        if plan.start >= len(starts):
+            plan = plan._replace(start=-1)
+    return plan
+
+
+def _likeliest(target: Target, candidates: Sequence[FloatArray], made: FloatArray) -> Plan | None:
+    """The likeliest of the candidates that were not run yet."""
+    u = np.array(candidates)
+    new = (np.abs(u[:, np.newaxis] - made).max(axis=2) > SAME).all(axis=1)
+    if not new.any():
+        return None
+    c, chance = target.chances(u)
+    i = int(np.argmax(np.where(new, np.nan_to_num(chance, nan=-np.inf), -np.inf)))
+    return Plan(u[i], c[i], float(chance[i]), i)
+
+
+def descended(target: Target, u: FloatArray) -> FloatArray:
+    """Point to which a descent leads."""
+    r, jacobian = target.residuals(u)
+    cost, damping = r @ r, DAMPING
+    still = np.zeros_like(u)
+    for _ in range(N_STEPS):
+        there = np.clip(u + bounded_step(jacobian, r, damping, still, -u, 1.0 - u), 0.0, 1.0)
+        next_r, next_jacobian = target.residuals(there)
+        next_cost = next_r @ next_r
+        if next_cost < cost:
+            gained = 1.0 - next_cost / cost
+            u, r, jacobian, cost = there, next_r, next_jacobian, next_cost
+            damping /= EASIER
+            if gained < SETTLED:
+                break
+        else:
+            damping *= HARDER
+            if np.abs(there - u).max() < SAME:
+                break
+    return u

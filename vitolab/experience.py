@@ -1,0 +1,167 @@
+"""Runs of the models of patients, flattened: what methods learn from that plan on stored runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vitolab.features import Features
+from vitolab.fit import Fit
+from vitolab.objects import Value
+from vitolab.problem import FloatArray, IntArray, Patient, Problem
+from vitolab.saved import check_arrays
+from vitolab.scale import Scale
+from vitolab.trajectories import Trajectories
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Experience(Value):
+    """Runs that did not fail, patient after patient.
+
+    Attributes
+    ----------
+    problem : Problem
+    u : ndarray, shape (n, n_parameters)
+        Parameters in the unit cube, see `vitolab.scale.Scale`.
+    y : ndarray, shape (n, n_objectives)
+        Outputs over the tolerances ψ.
+    patient : ndarray of int, shape (n,)
+        Whose model was run, by its position in `known`.
+    known : ndarray, shape (n_patients, n_features)
+        What is known of the patients, see `Problem.featured`; NaN where nothing is.
+    """
+
+    problem: Problem
+    u: FloatArray
+    y: FloatArray
+    patient: IntArray
+    known: FloatArray
+
+    @classmethod
+    def none(cls, problem: Problem) -> Experience:
+        """No runs."""
+        return cls(
+            problem,
+            np.empty((0, problem.n_parameters)),
+            np.empty((0, problem.n_objectives)),
+            np.empty(0, dtype=np.int64),
+            np.empty((0, len(problem.features))),
+        )
+
+    @classmethod
+    def learn(cls, problem: Problem, walks: Trajectories) -> Experience:
+        """Flatten walks.
+
+        Raises
+        ------
+        ValueError
+            If no run among them succeeded.
+        """
+        counted = walks.require_runs(problem)
+        patient = np.broadcast_to(walks.patient[:, np.newaxis], counted.shape)[counted]
+        known = walks.features
+        if known is None:
+            known = np.full((len(walks.patients), len(problem.features)), np.nan)
+        u = Scale(problem).unit(walks.x[counted])
+        return cls(problem, u, walks.y[counted] / problem.tolerance, patient, known)
+
+    def after(self, fits: Sequence[tuple[Patient, Fit]]) -> Experience:
+        """Experience with the runs of personalisations, too; failed ones are left out.
+
+        Each personalisation counts as a patient of its own.
+        """
+        u, y, patient, known = [self.u], [self.y], [self.patient], [self.known]
+        for i, (who, fit) in enumerate(fits):
+            answered = np.isfinite(fit.trace.y).all(axis=1)
+            u.append(self.scale.unit(fit.trace.x[answered]))
+            y.append(fit.trace.y[answered] / self.problem.tolerance)
+            patient.append(np.full(answered.sum(), len(self.known) + i))
+            known.append(self.problem.featured(who)[np.newaxis])
+        joined = (np.concatenate(parts) for parts in (u, y, patient, known))
+        return Experience(self.problem, *joined)
+
+    @property
+    def scale(self) -> Scale:
+        """Coordinates of the parameters."""
+        return Scale(self.problem)
+
+    @cached_property
+    def features(self) -> Features:
+        """Mean and spread of the features of the patients."""
+        return Features.of_patients(self.known)
+
+    @cached_property
+    def f(self) -> FloatArray:
+        """Features of each run's patient in standard deviations, shape (n, n_features)."""
+        return self.features.standard(self.known)[self.patient]
+
+    def misfit(self, y: FloatArray, z: FloatArray) -> FloatArray:
+        """Misfit y − z where both are over ψ."""
+        psi = self.problem.tolerance
+        return self.problem.misfit(y * psi, z * psi) / psi
+
+    @cached_property
+    def centre(self) -> FloatArray:
+        """Outputs from which angles are counted: their mean direction; shape (n_objectives,).
+
+        The jump of an angle is then where fewest runs are, the same for all patients.
+        """
+        angular, psi = self.problem.angular, self.problem.tolerance
+        centre = np.zeros(len(angular))
+        if len(self.y) and angular.any():
+            turn = np.exp(1j * np.radians(self.y[:, angular] * psi[angular])).mean(axis=0)
+            centre[angular] = np.degrees(np.angle(turn)) / psi[angular]
+        return centre
+
+    def unwrapped(self, y: FloatArray) -> FloatArray:
+        """Outputs over ψ with angles counted from `centre`, shape (n, n_objectives)."""
+        return np.where(self.problem.angular, self.centre + self.misfit(y, self.centre), y)
+
+    def distance(self, patient: Patient) -> FloatArray:
+        """How far each run is from a patient, shape (n,).
+
+        Sum of the squares of the misfits in tolerances, and of the differences of the features in
+        standard deviations.
+        """
+        z = self.problem.measured(patient) / self.problem.tolerance
+        with np.errstate(over="ignore"):
+            away: FloatArray = (self.misfit(self.y, z) ** 2).sum(axis=1)
+        f = self.features.standard(self.problem.featured(patient))
+        return away + ((self.f - f) ** 2).sum(axis=1)
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Plain arrays from which `from_arrays` makes the same experience."""
+        return {name: getattr(self, name) for name in ARRAYS}
+
+    @classmethod
+    def from_arrays(
+        cls, path: Path, problem: Problem, arrays: Mapping[str, NDArray[Any]]
+    ) -> Experience:
+        """Read what `to_arrays` gave, from a file.
+
+        Raises
+        ------
+        ValueError
+            If an array is missing or of another kind, shape or range.
+        """
+        n = len(arrays["u"]) if "u" in arrays and arrays["u"].ndim else None
+        check_arrays(
+            path,
+            arrays,
+            {
+                "u": ("f", (n, problem.n_parameters)),
+                "y": ("f", (n, problem.n_objectives)),
+                "patient": ("i", (n,)),
+                "known": ("f", (None, len(problem.features))),
+            },
+        )
+        return cls(problem, **{name: arrays[name] for name in ARRAYS})
+
+
+ARRAYS = ("u", "y", "patient", "known")
