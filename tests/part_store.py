@@ -1,4 +1,4 @@
-"""A store of parts in memory, for studies that tests fill."""
+"""Stores of parts in memory, for studies that tests fill."""
 
 from __future__ import annotations
 
@@ -36,3 +36,33 @@ class Parts:
         joined = pd.concat([rows for rows, _ in self.parts.values()])
         keys = ["setup", "patient", "method", "repeat", "start"]
         return joined.sort_values(keys, ignore_index=True)
+
+
+class Memory:
+    """Keeps parts in a dictionary; may refuse to go on after some of them."""
+
+    until = math.inf
+
+    def __init__(self, at_most=None):
+        self.parts, self.computed, self.at_most = {}, [], at_most
+
+    def has_part(self, key):
+        return key in self.parts
+
+    def write_failures(self, key, failures):
+        assert failures is None
+
+    def write_part(self, key, personalizations, traces=None, failures=None):
+        if self.at_most is not None and len(self.computed) >= self.at_most:
+            raise KeyboardInterrupt
+        self.computed.append(key)
+        self.parts[key] = personalizations, traces
+
+    def progress(self, stage, done, total):
+        assert 0 <= done <= total
+
+    def tables(self):
+        order = sorted(self.parts)
+        traces = [self.parts[k][1] for k in order if self.parts[k][1] is not None]
+        table = pd.concat([self.parts[k][0] for k in order])
+        return table, pd.concat(traces) if traces else None

@@ -168,9 +168,8 @@ def test_it_can_be_saved_and_loaded(vito, obstructed_problem, obstructed_patient
     for one, other in zip(arrays_of(vito), arrays_of(loaded), strict=True):
         assert np.array_equal(one, other)
     cut = replace(vito, policy=replace(vito.policy, v=vito.policy.v[:-2], q=vito.policy.q[:-2]))
-    cut.save(tmp_path / "cut")
     with pytest.raises(ValueError, match="a row for each of 40 states"):
-        Vito.load(tmp_path / "cut", obstructed_problem)
+        cut.save(tmp_path / "cut")
 
 
 def test_the_dashboard_tells_where_actions_failed(

@@ -11,8 +11,8 @@ from vitolab.catalogue import CIRCULATION
 from vitolab.files import source_version
 from vitolab.kernels import circulation as kernel
 from vitolab.models import circulation
-from vitolab.models.circulation import model, parameters, truth
-from vitolab.models.circulation.model import pack
+from vitolab.models.circulation import inputs, model, parameters, truth
+from vitolab.models.circulation.inputs import pack
 from vitolab.problem import Patient
 from vitolab.studies.base import N_STATES
 
@@ -61,7 +61,7 @@ def test_defaults_are_those_of_the_kernel():
 
 
 def test_the_version_follows_kernel_tables_and_model():
-    sources = kernel.__file__, parameters.__file__, model.__file__
+    sources = kernel.__file__, parameters.__file__, inputs.__file__, model.__file__
     version = f"{model.VERSION}-{source_version(*sources)}"
     assert {circulation.problem(setup).version for setup in circulation.SETUPS} == {version}
     stiff = circulation.problem("12p", cosine_shape=1.0)

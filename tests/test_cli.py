@@ -245,12 +245,13 @@ def test_an_ecg_and_a_mesh_can_be_personalised(
         patch.setitem(sys.modules, "meshio", None)
         assert call("personalize", "electrophysiology", *options) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "ecg.csv: patient 'B': reading and writing meshes needs meshio: pip install" in line
+    assert "ecg.csv, row 3, column 'anatomy': patient 'B': reading and writing meshes " in line
+    assert "needs meshio: pip install" in line
 
     (tmp_path / "ecg.csv").write_text(f"{head}\nA,90,30,none.vtu", encoding="utf-8")
     assert call("personalize", "electrophysiology", *options) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "ecg.csv: patient 'A': anatomy is " in line
+    assert "ecg.csv, row 2, column 'anatomy': patient 'A': anatomy is " in line
 
 
 def test_only_the_hearts_of_the_setup_asked_for_are_built(

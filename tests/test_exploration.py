@@ -98,7 +98,7 @@ def test_failed_runs_are_data_but_never_transitions(linear_problem, linear_patie
     ("arguments", "says"),
     [
         ({"patients": []}, "patients is empty"),
-        ({"n_steps": 0}, "10 episodes of 0 steps"),
+        ({"n_steps": 0}, "n_steps is 0, expected at least 1"),
         ({"twice": True}, "same name"),
     ],
 )

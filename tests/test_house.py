@@ -1,29 +1,26 @@
-"""The house: packaging, import rules, notebooks, and the commands that the README promises."""
+"""The house: import rules, notebooks, and the commands that the README promises."""
 
 from __future__ import annotations
 
 import ast
 import json
-import os
 import re
-import subprocess
 import sys
 import tomllib
-import zipfile
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import nbformat
 import pytest
 import yaml
+from house import imported, project, python
 
 import vitolab
-from vitolab.studies import STUDIES
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
 # may define functions
 LESSONS = {"tour", "own_function", "own_equations", "own_program", "own_formats"}
 HEAVY = (
@@ -42,151 +39,7 @@ HEAVY = (
     "distributed",
 )
 PICKLES = {"pickle", "cloudpickle", "dill", "marshal", "shelve"}
-
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-
-
-def python(code: str, *, cwd: Path = ROOT, path: Path | None = None) -> str:
-    """Run code in a fresh interpreter and return what it prints."""
-    env = os.environ | ({"PYTHONPATH": str(path)} if path else {})
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=cwd, env=env, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def imported(code: str) -> Iterator[str]:
-    """Modules that code imports, wherever in it."""
-    for node in ast.walk(ast.parse(code)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module
-
-
-# --- packaging ---------------------------------------------------------------------------
-
-
-def project() -> dict[str, Any]:
-    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-
-
-def split(requirement: str) -> tuple[str, str]:
-    """Split ``name>=bound`` into its two halves."""
-    found = re.fullmatch(r"([a-z0-9_-]+)(>=[0-9.]+)", requirement)
-    assert found, f"{requirement!r} is not a name with a lower bound"
-    return found[1], found[2]
-
-
-def test_conda_environment_asks_for_what_pyproject_asks_for():
-    on_conda_forge = {
-        "matplotlib": "matplotlib-base",
-        "jupyter-client": "jupyter_client",
-        "dask": "dask-core",
-    }
-    wanted = project()
-    extras = wanted["optional-dependencies"]
-    required = wanted["dependencies"] + extras["test"] + extras["dev"]
-    required.remove("vitolab[test]")
-    expected = {on_conda_forge.get(name, name): bound for name, bound in map(split, required)}
-    expected["python"] = wanted["requires-python"]
-
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
-    listed = [entry for entry in environment["dependencies"] if isinstance(entry, str)]
-    listed.remove("pip")
-    assert dict(map(split, listed)) == expected
-    assert len(listed) == len(expected), "an entry of environment.yml occurs twice"
-
-
-def test_every_requirement_has_a_lower_bound_and_nothing_else():
-    wanted = project()
-    extras = chain.from_iterable(wanted["optional-dependencies"].values())
-    for requirement in chain(wanted["dependencies"], extras):
-        if not requirement.startswith("vitolab["):
-            split(requirement)
-
-
-@pytest.mark.parametrize(
-    ("files", "extras"),
-    [
-        ("vitolab/**/*.py", ["mesh", "sbml", "cellml", "fmu", "cluster"]),
-        ("dashboards/**/*.py", []),
-        ("tests/*.py", ["test"]),
-        ("tests/benchmarks/*.py", ["test", "bench"]),
-    ],
-)
-def test_what_is_imported_is_declared(files: str, extras: list[str]):
-    distributions = {
-        "sklearn": "scikit-learn",
-        "yaml": "pyyaml",
-        "importlinter": "import-linter",
-        "zmq": "pyzmq",
-        "jupyter_client": "jupyter-client",
-        "roadrunner": "libroadrunner",
-        "dask_jobqueue": "dask-jobqueue",
-        "xdist": "pytest-xdist",
-    }
-    wanted = project()
-    declared = [wanted["dependencies"], *(wanted["optional-dependencies"][e] for e in extras)]
-    known = {"vitolab", "dashboards"} | {
-        split(requirement)[0] for requirement in chain.from_iterable(declared)
-    }
-    if files.startswith("tests"):
-        known |= {path.stem for path in (ROOT / "tests").glob("*.py")}
-    for path in ROOT.glob(files):
-        for module in imported(path.read_text(encoding="utf-8")):
-            top = module.partition(".")[0]
-            if top not in sys.stdlib_module_names:
-                assert distributions.get(top, top) in known, f"{path} imports {module}"
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Wheel built from this source tree, unpacked as an installer would."""
-    folder = tmp_path_factory.mktemp("wheel")
-    name = python(
-        f"from hatchling.build import build_wheel; print(build_wheel({str(folder)!r}))"
-    ).splitlines()[-1]
-    with zipfile.ZipFile(folder / name) as archive:
-        archive.extractall(folder / "unpacked")
-    return folder / "unpacked"
-
-
-def test_wheel_holds_the_notebooks_the_data_and_the_types(wheel: Path):
-    def files(folder: Path) -> set[Path]:
-        found = (path.relative_to(folder) for path in folder.rglob("*.*") if path.is_file())
-        return {path for path in found if ".ipynb_checkpoints" not in path.parts}
-
-    stored = files(wheel / "vitolab" / "_notebooks")
-    assert stored == files(ROOT / "notebooks")
-    assert {Path("tour.ipynb"), Path("examples", "windkessel.xml")} <= stored
-
-    source, built = ROOT / "vitolab", wheel / "vitolab"
-    tables = {path.relative_to(source) for path in source.rglob("*.csv")}
-    assert tables
-    found = {path.relative_to(built) for path in built.rglob("*.csv")}
-    assert tables == {path for path in found if path.parts[0] != "_notebooks"}
-    assert (built / "py.typed").is_file()
-    top = {path.name for path in wheel.iterdir() if not path.name.endswith(".dist-info")}
-    assert top == {"vitolab"}, "tests, tools or results ended up in the wheel"
-
-
-def test_wheel_runs_from_its_own_files(wheel: Path, tmp_path: Path):
-    code = """
-import sys, vitolab
-from vitolab.cli import main
-sys.argv = ["vitolab", "list"]
-try:
-    main()
-except SystemExit as end:
-    assert not end.code, end.code
-print(vitolab.__file__)
-"""
-    printed = python(code, cwd=tmp_path, path=wheel)
-    assert printed.splitlines()[-1] == str(wheel / "vitolab" / "__init__.py")
-    for study in STUDIES:
-        assert study.name in printed
 
 
 # --- imports -----------------------------------------------------------------------------
@@ -376,17 +229,13 @@ def test_layers_are_nine_at_most():
 
 #: Files that still hold more than one idea, and how long they may be until they are split.
 LONG = {
-    "vitolab/models/electrophysiology/generate.py": 452,
-    "vitolab/models/circulation/model.py": 385,
-    "vitolab/problem.py": 405,
-    "vitolab/adapters/function.py": 381,
     "vitolab/agent/continuous.py": 360,
 }
 
 
 def test_files_hold_one_idea():
     """At most 350 lines, but kernels, which numba wants self-contained, and a list that shrinks."""
-    folders = (ROOT / "vitolab", ROOT / "dashboards")
+    folders = (ROOT / "vitolab", ROOT / "dashboards", ROOT / "tests")
     files = chain.from_iterable(folder.rglob("*.py") for folder in folders)
     sizes = {p.relative_to(ROOT).as_posix(): len(p.read_text("utf-8").splitlines()) for p in files}
     long = {name: n for name, n in sizes.items() if n > 350 and "/kernels/" not in name}

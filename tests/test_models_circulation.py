@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import vitolab.models
 from vitolab.kernels import circulation as kernel
 from vitolab.models import circulation
-from vitolab.models.circulation.model import pack
+from vitolab.models.circulation.inputs import pack
 from vitolab.problem import Patient
 
 PATIENT = Patient("P1", {}, {"heart_rate": 75})

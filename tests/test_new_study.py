@@ -25,7 +25,7 @@ ROOT = Path(studies.__file__).parents[2]
 each_study = pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
 
 MODULE = """
-from vitolab.studies.base import Part, Section, Study
+from vitolab.studies.base import Content, Section, Study
 
 
 def _dots(stored, repeat):
@@ -34,7 +34,7 @@ def _dots(stored, repeat):
     rows = stored.personalizations
     figure = hv.Scatter((rows["start"].astype(float), rows["n_runs"].astype(float)))
     sentence = f"{len(rows)} throws of {stored.parameters['coin']}."
-    return Part(sentence, figure, (("All throws", rows[["start", "n_runs"]]),))
+    return Content(sentence, figure, (("All throws", rows[["start", "n_runs"]]),))
 
 
 def _lacking(stored, repeat):
@@ -162,7 +162,7 @@ def test_a_notebook_opened_by_hand_fills_and_shows_the_same_run(
 def test_a_section_or_parameter_that_there_is_not_is_named(coin_toss: Study) -> None:
     with pytest.raises(ValueError, match="there is no section 'no', expected one of throws, edge"):
         coin_toss.show(None, "no")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="coin-toss: the notebook has no 'n', expected its value"):
+    with pytest.raises(ValueError, match="coin-toss: the notebook has no 'n', 'results'"):
         coin_toss.open({"coin": "penny"})
 
 

@@ -1,12 +1,7 @@
-"""One folder, one owner, parts that are whole or absent, the manifest last.
-
-Run as a script this file is another process: ``start`` owns a run, says so and waits; ``study``
-fills a run with an analytic function, slowly.
-"""
+"""One folder, parts that are whole or absent, the manifest last."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -17,83 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from run_process import N_PARTS, fake_study, said, script, start
 
-from vitolab.files import atomic, digest
-from vitolab.store import Run, claims, list_runs, open_run
-from vitolab.store.claims import RunInUse, last_claims
+from vitolab.files import atomic
+from vitolab.store import list_runs
 from vitolab.store.info import inspect_run, read_progress
 from vitolab.store.opened import OpenRun
-
-N_PARTS = 6
-
-
-def fake_study(results: Path, pause: float = 0.0, order: list[int] | None = None) -> Run:
-    """Fill a run with an analytic function; says which parts it computes."""
-    import numpy as np
-    import pandas as pd
-
-    from vitolab.problem import Objective, Parameter, Problem
-
-    problem = Problem(
-        name="square",
-        version="1",
-        parameters=(Parameter("k", "k", "", -2.0, 2.0, 0.0, 0.01),),
-        objectives=(Objective("f", "f", "", 0.1),),
-        simulate=lambda x, patient: x**2,
-    )
-    run = open_run("fake", {"n": N_PARTS}, results=results, seed=7, version="1")
-    for done, i in enumerate(order or range(N_PARTS)):
-        key = digest("part", i)
-        if run.has_part(key):
-            continue
-        time.sleep(pause)
-        x = np.linspace(i, i + 1, 3)
-        learned = i % 2 == 0
-        keys: dict[str, Any] = {
-            "setup": f"{2 + i % 3}p",
-            "patient": f"P{i}",
-            "method": "vito" if learned else "nelder-mead",
-            "n_states": 10 if learned else None,
-            "n_samples": 100 if learned else None,
-            "repeat": 0 if learned else None,
-            "start": None,
-        }
-        table = pd.DataFrame([keys | {"seed": 7, "solved": learned, f"x:k{i % 2}": float(i)}])
-        trace = pd.DataFrame([keys | {"iteration": t, "y:f": y} for t, y in enumerate(x**2)])
-        run.write_part(key, table, trace if i < 4 else None)
-        run.progress("parts", done + 1, N_PARTS)
-        print(f"computed {i}", flush=True)
-    patients = pd.DataFrame({"setup": "2p", "patient": [f"P{i}" for i in range(N_PARTS)]})
-    arrays = {"2p/v": np.arange(3.0), "2p/q": np.eye(2)}
-    return run.finish(problems={"2p": problem}, patients=patients, arrays=arrays)
-
-
-def script(*arguments: object) -> subprocess.Popen[str]:
-    """Another process that runs this file."""
-    root = Path(claims.__file__).parents[1]
-    paths = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return subprocess.Popen(
-        [sys.executable, __file__, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-    )
-
-
-def said(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
-
-
-def start(results: Path, seed: int = 0, **changes: Any) -> OpenRun:
-    arguments = {"study": "s", "parameters": {"n": 1, "m": [2]}, "version": "1"} | changes
-    return OpenRun.start(results, seed=seed, **arguments)
-
-
-def edit_claim(run: OpenRun, **changes: Any) -> None:
-    """Change who owns a run."""
-    (path,) = last_claims(run.path.parent).values()
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
 def fill(run: OpenRun, key: str = "a") -> None:
@@ -251,90 +175,6 @@ def test_what_cannot_be_stored_is_refused(
     assert not list_runs(tmp_path)
 
 
-def test_the_owner_of_a_run_is_respected_while_it_lives(tmp_path: Path) -> None:
-    other = script("start", tmp_path)
-    assert said(other) == "new"
-    with pytest.raises(RunInUse, match=f"process {other.pid} on .* is computing this run"):
-        start(tmp_path)
-    (run,) = tmp_path.glob("s/2*")
-    start(tmp_path, seed=1).release()  # another run is nobody's
-    other.send_signal(signal.SIGKILL)
-    deadline = time.monotonic() + 10
-    while inspect_run(run).status == "running":
-        assert time.monotonic() < deadline
-        time.sleep(0.01)  # killed, though still to be reaped by this process
-    assert start(tmp_path).state == "resumed"
-    other.wait()
-
-
-@pytest.mark.parametrize("interrupted", [False, True])
-def test_of_processes_that_start_at_once_one_gets_the_run(
-    tmp_path: Path, interrupted: bool
-) -> None:
-    if interrupted:
-        edit_claim(start(tmp_path), process=2**22 + 1)  # above the largest process number
-    others = [script("start", tmp_path, tmp_path / "go") for _ in range(4)]
-    for other in others:
-        assert said(other) == "ready"
-    (tmp_path / "go").touch()
-    answers = sorted(said(other) for other in others)
-    assert answers == ["refused"] * 3 + ["resumed"] or not interrupted
-    assert answers == ["new"] + ["refused"] * 3 or interrupted
-    assert len(list_runs(tmp_path)) == 1
-    for other in others:
-        other.kill()
-        other.wait()
-
-
-def test_an_owner_on_another_machine_is_judged_by_its_heartbeat(tmp_path: Path) -> None:
-    run = start(tmp_path)
-    claims._stop(next(iter(last_claims(run.path.parent).values())))
-    edit_claim(run, host="elsewhere", boot="other", heartbeat=time.time() - 50)
-    assert inspect_run(run.path).status == "running"
-    edit_claim(run, process=None)  # let go a moment ago
-    assert inspect_run(run.path).status == "interrupted"
-    edit_claim(run, process=12)
-    with pytest.raises(RunInUse, match="process 12 on elsewhere"):
-        start(tmp_path)
-    edit_claim(run, host="elsewhere", boot="other", heartbeat=time.time() - 61)
-    assert inspect_run(run.path).status == "interrupted"
-    assert start(tmp_path).state == "resumed"
-
-
-def test_a_recycled_process_number_is_not_taken_for_the_owner(tmp_path: Path) -> None:
-    run = start(tmp_path)
-    edit_claim(run, process=os.getppid(), process_started="long ago")
-    assert inspect_run(run.path).status == "interrupted"
-    assert start(tmp_path).state == "resumed"
-
-
-def test_a_process_may_open_its_own_run_again(tmp_path: Path) -> None:
-    first = start(tmp_path)
-    assert inspect_run(first.path).status == "running"
-    assert start(tmp_path).state == "resumed"  # a cell that is executed twice
-
-
-def test_the_heart_beats_while_the_owner_is_busy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(claims, "HEARTBEAT", 0.02)
-    run = start(tmp_path)
-    (path,) = last_claims(run.path.parent).values()
-
-    def beat() -> float:
-        return float(json.loads(path.read_text())["heartbeat"])
-
-    first, deadline = beat(), time.monotonic() + 10
-    while beat() == first:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    run.close("complete")
-    last = beat()
-    time.sleep(0.1)
-    assert beat() == last
-    assert json.loads(path.read_text())["process"] is None
-
-
 def test_progress_is_told_and_read(tmp_path: Path) -> None:
     run = start(tmp_path)
     run.progress("folds", 3, 8)
@@ -373,23 +213,3 @@ def test_a_run_that_is_finished_cannot_be_attached_to(tmp_path: Path) -> None:
         OpenRun.attach(run.path)
     with pytest.raises(ValueError, match=r"start\.json is missing"):
         OpenRun.attach(tmp_path)
-
-
-def main(what: str, results: str, *more: str) -> None:
-    """Be the other process."""
-    if what == "study":
-        fake_study(Path(results), float(more[0]))
-        return
-    if more:
-        print("ready", flush=True)
-        while not Path(more[0]).exists():
-            time.sleep(0.001)
-    try:
-        print(start(Path(results)).state, flush=True)
-    except RunInUse:
-        print("refused", flush=True)
-    time.sleep(60)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -15,8 +15,9 @@ import pytest
 from vitolab import version
 from vitolab.files import digest
 from vitolab.problem import Objective, Parameter, Problem
-from vitolab.store import OpenRun, Run, code_version, latest, list_runs, open_run
+from vitolab.store import OpenRun, Run, latest, list_runs, open_run
 from vitolab.studies.notebooks import find_notebook
+from vitolab.version import code_version
 
 KEYS = ["setup", "patient", "method", "n_states", "n_samples", "repeat", "start"]
 

@@ -1,9 +1,8 @@
-import math
-
 import numpy as np
 import pandas as pd
 import pytest
 from joblib import parallel_config
+from part_store import Memory
 
 from vitolab import validation
 from vitolab.agent import ContinuousVito, Vito
@@ -11,36 +10,6 @@ from vitolab.exploration import explore
 from vitolab.methods import AGENTS
 from vitolab.problem import Patient
 from vitolab.store import tables
-
-
-class Memory:
-    """Keeps parts in a dictionary; may refuse to go on after some of them."""
-
-    until = math.inf
-
-    def __init__(self, at_most=None):
-        self.parts, self.computed, self.at_most = {}, [], at_most
-
-    def has_part(self, key):
-        return key in self.parts
-
-    def write_failures(self, key, failures):
-        assert failures is None
-
-    def write_part(self, key, personalizations, traces=None, failures=None):
-        if self.at_most is not None and len(self.computed) >= self.at_most:
-            raise KeyboardInterrupt
-        self.computed.append(key)
-        self.parts[key] = personalizations, traces
-
-    def progress(self, stage, done, total):
-        assert 0 <= done <= total
-
-    def tables(self):
-        order = sorted(self.parts)
-        traces = [self.parts[k][1] for k in order if self.parts[k][1] is not None]
-        table = pd.concat([self.parts[k][0] for k in order])
-        return table, pd.concat(traces) if traces else None
 
 
 def study(run, problem, patients, n_jobs=1, seed=0):
@@ -237,156 +206,6 @@ def test_the_states_used_are_recorded(linear_problem, linear_patients):
     table = run.tables()[0]
     assert (table.n_states == 500).all()
     assert (table.n_states_used < 12).all()
-
-
-@pytest.fixture(scope="module")
-def all_agents(linear_problem, linear_patients):
-    run = Memory()
-    validation.leave_one_out(
-        run,
-        {"linear": linear_problem},
-        linear_patients[:4],
-        n_states={"linear": [30]},
-        n_samples={"linear": [2, 200]},
-        methods=AGENTS,
-        n_replays=2,
-    )
-    return run
-
-
-def test_agents_act_by_name_and_do_not_feel_each_other(all_agents, linear_problem, linear_patients):
-    table, traces = all_agents.tables()
-    assert table.groupby("method").size().to_dict() == dict.fromkeys(AGENTS, 4 * 2)
-    continuous = table.method == "vito-continuous"
-    assert table.n_states.isna().equals(continuous)
-    assert table.n_states_used.isna().equals(continuous)
-    assert table[continuous].solved.all()
-    expected = traces[traces.method == "vito-continuous"]["e:u"]
-    assert expected.notna().all()
-    assert traces[traces.method != "vito-continuous"]["e:u"].isna().all()
-    for methods in (("vito-continuous",), ("vito-deterministic",), ("vito", "vito-deterministic")):
-        run = Memory()
-        validation.leave_one_out(
-            run,
-            {"linear": linear_problem},
-            linear_patients[:4],
-            n_states={"linear": [30]},
-            n_samples={"linear": [2, 200]},
-            methods=methods,
-            n_replays=7,
-        )
-        own, key = run.tables()[0], ["method", "n_samples", "patient"]
-        expected = table[table.method.isin(methods)]
-        own, expected = (t.sort_values(key, ignore_index=True) for t in (own, expected))
-        pd.testing.assert_frame_equal(own, expected, check_exact=True)
-        # parts of one of two that learn together are not taken for those of both
-        assert set(run.parts) <= set(all_agents.parts) or methods == ("vito-deterministic",)
-
-
-def test_an_agent_without_states_needs_no_numbers_of_them(linear_problem, linear_patients):
-    run, problems = Memory(), {"linear": linear_problem}
-    settings = {"n_samples": {"linear": [2]}, "methods": ["vito-continuous"]}
-    validation.leave_one_out(run, problems, linear_patients[:3], **settings)
-    validation.leave_one_out(run, problems, linear_patients[:3], episode=1, **settings)
-    long, short = (pd.concat(run.parts[k][0] for k in run.computed[i : i + 3]) for i in (0, 3))
-    assert len(run.computed) == 6
-    assert not np.array_equal(long["x:a"], short["x:a"])
-    both = Memory()
-    by_method = {"vito-continuous": 1}
-    settings |= {"methods": ["vito", "vito-continuous"], "n_states": {"linear": [10]}}
-    validation.leave_one_out(both, problems, linear_patients[:3], episode=by_method, **settings)
-    assert set(run.computed[3:]) < set(both.computed)
-    with pytest.raises(ValueError, match="vito-hindsight: n_states is missing"):
-        validation.leave_one_out(
-            run, problems, linear_patients, n_samples={"linear": [2]}, methods=["vito-hindsight"]
-        )
-    for methods in ([], ["vito", "bobyqa-simple"]):
-        with pytest.raises(ValueError, match="expected some of vito, vito-deterministic"):
-            validation.leave_one_out(
-                run, problems, linear_patients, n_samples={"linear": [2]}, methods=methods
-            )
-
-
-def test_agents_start_where_the_grid_says(linear_problem, linear_patients):
-    run, starts = Memory(), np.array([[0.0, 0.0], [4.0, -4.0]])
-    validation.grid(
-        run,
-        {"g": linear_problem, "h": linear_problem},
-        linear_patients[:3],
-        starts,
-        restarts={"g": [True], "h": [False]},
-        n_states=30,
-        n_samples=20,
-        max_runs=30,
-        agents=["vito-hindsight", "vito-continuous"],
-        episode=1,
-    )
-    table, traces = run.tables()
-    assert table.groupby(["setup", "method"]).size().to_dict() == {
-        ("g, restart", "vito-hindsight"): 6,
-        ("g, restart", "vito-continuous"): 6,
-        ("h", "vito-hindsight"): 6,
-    }
-    first = traces[traces.iteration == 0]
-    assert np.array_equal(first[["x:a", "x:b"]], starts[first.start.astype(int)])
-    assert table[table.method == "vito-continuous"].solved.all()
-    with pytest.raises(ValueError, match=r"agents are \['least-squares'\]"):
-        validation.grid(
-            run,
-            {"g": linear_problem},
-            linear_patients,
-            starts,
-            restarts={"g": [True]},
-            n_states=30,
-            n_samples=20,
-            max_runs=30,
-            agents=["least-squares"],
-        )
-
-
-def test_data_driven_starts_are_the_first_runs_of_vito(linear_problem, linear_patients):
-    problems, patients = {"linear": linear_problem}, linear_patients[:4]
-    options = {"n_states": {"linear": [30]}, "n_repeats": 2, "seed": 3}
-    run, alone = Memory(), Memory()
-    validation.leave_one_out(run, problems, patients, n_samples={"linear": [200]}, **options)
-    sizes = {"linear": [1, 200]}
-    validation.initial_errors(alone, problems, patients, n_samples=sizes, **options)
-    table = alone.tables()[0]
-    assert len(table) == 4 * 2 * 2
-    assert set(table.method) == {"vito-initial"}
-    assert (table.n_runs == 1).all()
-    traces = run.tables()[1]
-    first = traces[(traces.method == "vito") & (traces.iteration == 0)].set_index("patient")
-    known = table[(table.n_samples == 200) & (table.repeat == 1)].set_index("patient")
-    for a, b in (("x:a", "x:a"), ("x:b", "x:b"), ("misfit:u", "c:u"), ("misfit:w", "c:w")):
-        np.testing.assert_allclose(known[a], first.loc[known.index, b], atol=1e-9)
-
-
-def test_fixed_points_are_first_runs_of_the_references(linear_problem, linear_patients):
-    problems, patients = {"linear": linear_problem}, linear_patients[:3]
-    starts = validation.reference_starts(linear_problem, 2, seed=5)
-    fixed, references = Memory(), Memory()
-    named = {"fixed": starts[1], "fixed-default": starts[0]}
-    validation.fixed_errors(fixed, problems, patients, named, seed=5)
-    validation.reference_runs(
-        references, problems, patients, methods=["least-squares"], n_starts=2, max_runs=1, seed=5
-    )
-    table, expected = fixed.tables()[0], references.tables()[0]
-    assert table.start.isna().all()
-    expected["method"] = expected.start.map({1: "fixed", 0: "fixed-default"})
-    table, expected = (
-        rows.drop(columns="start").sort_values(["patient", "method"], ignore_index=True)
-        for rows in (table, expected)
-    )
-    pd.testing.assert_frame_equal(table, expected)
-    np.testing.assert_allclose(table[["x:a", "x:b"]][:2], starts[::-1])
-
-
-def test_a_fixed_point_of_another_problem_is_refused(linear_problem, linear_patients):
-    with pytest.raises(ValueError, match=r"start 'fixed' has shape \(3,\), expected \(2,\)"):
-        validation.fixed_errors(
-            Memory(), {"linear": linear_problem}, linear_patients, {"fixed": np.zeros(3)}
-        )
 
 
 def test_runs_allowed_are_kept_and_are_part_of_the_key(linear_problem, linear_patients):

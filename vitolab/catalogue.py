@@ -82,7 +82,7 @@ def _own(path: str | Path) -> Model:
 
     def problem(setup: str) -> Problem:
         if setup != own.problem.name:
-            raise ValueError(f"--setup is {setup!r}, expected none for a model of your own")
+            raise ValueError(f"setup is {setup!r}, expected none for a model of your own")
         return own.problem
 
     return Model(
@@ -100,7 +100,7 @@ def synthetic_patients(model: Model, setup: str, n_jobs: int) -> list[Patient] |
     """Synthetic patients to learn from, ready to be run; None if the model has none."""
     if model.patients is None:
         return None
-    from vitolab.store.display import say
+    from vitolab.display import say
 
     patients = model.patients()
     if model.prepares:
@@ -161,8 +161,18 @@ def read_table(
         patients = model.located(table.patients, table.path.parent)
         model.prepare(patients, setup, n_jobs)
     except ValueError as error:
-        raise InputError(f"{table.path}: {error}") from error
+        raise InputError(f"{_where(model, table, str(error))}: {error}") from error
     return replace(table, patients=patients)
+
+
+def _where(model: Model, table: PatientTable, said: str) -> str:
+    """Place in a file of what is said of a patient who cannot be prepared."""
+    for patient in table.patients:
+        if said.startswith(f"patient {patient.name!r}: ") and patient.name in table.rows:
+            row = f"{table.path}, row {table.rows[patient.name]}"
+            # the one text that the model needs; numbers were checked cell by cell
+            return ", column ".join([row, *(repr(name) for name in list(model.texts)[:1])])
+    return str(table.path)
 
 
 def _limits(model: Model) -> Mapping[str, Range]:

@@ -11,6 +11,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
+
+from vitolab.failures import abridged
 
 __all__ = ["PORT", "find_dashboards", "is_loopback", "load_dashboards", "read_users", "serve"]
 
@@ -18,6 +21,7 @@ __all__ = ["PORT", "find_dashboards", "is_loopback", "load_dashboards", "read_us
 PACKAGE = "vitolab_dashboards"
 PORT = 5006
 _HOST = re.compile(r"[\w.-]+(:\d{1,5})?")
+_CONTROL = re.compile("[\\x00-\\x1f\\x7f]")
 _PREFIX = re.compile(r"/?([\w~@-][\w.~@-]*(/[\w~@-][\w.~@-]*)*)?/?")
 
 
@@ -84,7 +88,7 @@ def serve(
     prefix : str
         Path under which a proxy or JupyterHub shows the dashboard.
     basic_auth : Path, optional
-        JSON file of passwords by user name, in plain text.
+        JSON file of passwords by user name, in plain text; it is read once.
     origins : sequence of str
         Further hosts ``name[:port]`` whose pages may connect, such as that of a proxy.
 
@@ -97,13 +101,13 @@ def serve(
     if Path(results).exists() and not Path(results).is_dir():
         raise ValueError(f"{results} is a file, expected a folder of results")
     if not _PREFIX.fullmatch(prefix):
-        raise ValueError(f"--prefix is {prefix!r}, expected a path such as /lab/ann")
+        raise ValueError(f"prefix is {prefix!r}, expected a path such as /lab/ann")
     for origin in origins:
         if not _HOST.fullmatch(origin):
             words = "a host such as lab.example or lab.example:8080"
-            raise ValueError(f"--origin is {origin!r}, expected {words}")
+            raise ValueError(f"origins hold {origin!r}, expected {words}")
     if ":" in address:
-        raise ValueError(f"--address is {address}, expected a name or an IPv4 address")
+        raise ValueError(f"address is {address}, expected a name or an IPv4 address")
     if not Path(results).exists():
         print(
             f"vitolab: warning: {results} does not exist yet; its runs are shown once it does",
@@ -112,7 +116,7 @@ def serve(
     if not is_loopback(address) and users is None:
         print(
             f"vitolab: warning: {address} can be reached from other machines and nobody is asked "
-            "for a password; set --basic-auth FILE, or a proxy that asks",
+            "for a password, expected a file of passwords, or a proxy that asks",
             file=sys.stderr,
         )
     load_dashboards("kit.server").serve(
@@ -120,7 +124,7 @@ def serve(
         port=port,
         address=address,
         prefix=prefix,
-        basic_auth=basic_auth,
+        users=users,
         origins=tuple(origins),
     )
 
@@ -139,10 +143,17 @@ def read_users(path: Path) -> dict[str, str]:
     Raises
     ------
     ValueError
-        If the file holds anything else, or nobody.
+        If the file holds anything else, nobody, or somebody twice.
     """
+    twice: list[str] = []
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = [name for name, _ in pairs]
+        twice.extend(name for name in names if names.count(name) > 1)
+        return dict(pairs)
+
     try:
-        users = json.loads(path.read_text(encoding="utf-8"))
+        users = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=once)
     except OSError as error:
         raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
     except (ValueError, RecursionError):
@@ -150,4 +161,12 @@ def read_users(path: Path) -> dict[str, str]:
     named = isinstance(users, dict) and users
     if not named or not all(n and isinstance(v, str) and v for n, v in users.items()):
         raise ValueError(f'{path}: expected JSON such as {{"user": "password"}}, none empty')
+    if twice:
+        raise ValueError(f"{path}: user {abridged(twice[0])!r} occurs twice, expected once")
+    for name, password in users.items():
+        if _CONTROL.search(name + password):
+            raise ValueError(
+                f"{path}: user {abridged(name)!r}: name or password holds a control character, "
+                "expected what can be typed"
+            )
     return dict(users)

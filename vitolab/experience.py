@@ -15,9 +15,11 @@ from vitolab.features import Features
 from vitolab.fit import Fit
 from vitolab.objects import Value
 from vitolab.problem import FloatArray, IntArray, Patient, Problem
-from vitolab.saved import check_arrays
+from vitolab.quantities import BEYOND
+from vitolab.saved import check_arrays, check_limits, check_range
 from vitolab.scale import Scale
 from vitolab.trajectories import Trajectories
+from vitolab.walks import ROUNDING, checked_runs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,7 +65,7 @@ class Experience(Value):
         ValueError
             If no run among them succeeded.
         """
-        counted = walks.require_runs(problem)
+        counted = checked_runs(problem, walks)
         patient = np.broadcast_to(walks.patient[:, np.newaxis], counted.shape)[counted]
         known = walks.features
         if known is None:
@@ -140,28 +142,37 @@ class Experience(Value):
         return {name: getattr(self, name) for name in ARRAYS}
 
     @classmethod
-    def from_arrays(
-        cls, path: Path, problem: Problem, arrays: Mapping[str, NDArray[Any]]
-    ) -> Experience:
-        """Read what `to_arrays` gave, from a file.
-
-        Raises
-        ------
-        ValueError
-            If an array is missing or of another kind, shape or range.
-        """
-        n = len(arrays["u"]) if "u" in arrays and arrays["u"].ndim else None
-        check_arrays(
-            path,
-            arrays,
-            {
-                "u": ("f", (n, problem.n_parameters)),
-                "y": ("f", (n, problem.n_objectives)),
-                "patient": ("i", (n,)),
-                "known": ("f", (None, len(problem.features))),
-            },
-        )
+    def from_arrays(cls, problem: Problem, arrays: Mapping[str, NDArray[Any]]) -> Experience:
+        """Read what `to_arrays` gave."""
         return cls(problem, **{name: arrays[name] for name in ARRAYS})
 
 
 ARRAYS = ("u", "y", "patient", "known")
+
+
+def check_experience(path: Path, problem: Problem, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Refuse arrays of a file that are no experience with this problem.
+
+    Raises
+    ------
+    ValueError
+        If an array is missing or of another kind or shape, holds a number beyond all measure or
+        a point outside the domain, or a run belongs to no patient.
+    """
+    n = len(arrays["u"]) if "u" in arrays and arrays["u"].ndim else None
+    check_arrays(
+        path,
+        arrays,
+        {
+            "u": ("f", (n, problem.n_parameters)),
+            "y": ("f", (n, problem.n_objectives)),
+            "patient": ("i", (n,)),
+            "known": ("f", (None, len(problem.features))),
+        },
+        may_fail=("known",),
+    )
+    # where walks may leave the domain, runs lie outside it
+    beyond = BEYOND if problem.border == "free" else ROUNDING
+    check_limits(path, "u", arrays["u"], -beyond, 1.0 + beyond)
+    check_limits(path, "y", arrays["y"], -BEYOND, BEYOND)
+    check_range(path, "patient", arrays["patient"], 0, len(arrays["known"]) - 1)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vitolab.asked import checked_count, checked_seed
 from vitolab.failures import HOPELESS, all_failed
 from vitolab.files import ArrayCache, digest, stream
 from vitolab.parallel.workers import parallel
@@ -81,10 +82,9 @@ def explore(
     names = tuple(patient.name for patient in patients)
     if len(set(names)) < len(names):
         raise ValueError("explore: two patients have the same name")
-    if n_episodes < 1 or n_steps < 1:
-        raise ValueError(
-            f"explore: {n_episodes} episodes of {n_steps} steps, expected at least one of each"
-        )
+    n_episodes = checked_count("explore: n_episodes", n_episodes)
+    n_steps = checked_count("explore: n_steps", n_steps)
+    seed = checked_seed(seed)
     z = np.array([problem.measured(patient) for patient in patients])
     walks = _of_all(problem, patients, n_episodes, n_steps, seed, n_jobs, cache)
     n = len(patients) * n_episodes

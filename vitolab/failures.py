@@ -7,11 +7,14 @@ that is not finite, and gives its cause beside the outputs.
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 LONGEST = 300  # characters of a text that are kept
+_END = 60  # characters that are shown of each end of what is abridged
+_LONG = re.compile(r"'[^']{200,}'|\"[^\"]{200,}\"|\S{200,}")
 MOST = 50  # texts of one patient that are told apart; some models put numbers into theirs
 OTHERS = "further causes, not told apart"
 HOPELESS = 50  # runs, all failed, after which work that no run has answered may end
@@ -131,6 +134,15 @@ def first_line(text: str) -> str:
     """Get the first line of a text that is not empty, at most `LONGEST` characters of it."""
     lines = (line.strip() for line in text.splitlines())
     return next((line for line in lines if line), "")[:LONGEST]
+
+
+def abridged(text: str) -> str:
+    """Text in a message on one line; of words and quoted values that are long both ends.
+
+    A path, a unit or the value of a parameter may be of any length; whoever reads the message
+    has to find what is wrong with it.
+    """
+    return _LONG.sub(lambda found: f"{found[0][:_END]}…{found[0][-_END:]}", " ".join(text.split()))
 
 
 def described(error: BaseException) -> str:

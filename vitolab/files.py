@@ -18,13 +18,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def writer() -> str:
@@ -190,12 +187,6 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     if not all(isinstance(array, np.ndarray) for array in arrays.values()):
         raise damaged
     return arrays
-
-
-def write_table(path: Path, table: pd.DataFrame) -> None:
-    """Write a Parquet table, whole or not at all."""
-    with atomic(path) as temporary:
-        table.to_parquet(temporary, index=False)
 
 
 def _plain(value: Any) -> Any:

@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from vitolab.asked import checked_count
 from vitolab.failures import Failure, Kind
 from vitolab.objects import Value
 from vitolab.problem import FloatArray, IntArray, Patient, Problem
-from vitolab.saved import check_arrays, check_range, field, names, read_object, write_object
+from vitolab.saved import Shape, check_arrays, check_range, field, names, read_object, write_object
 
 if TYPE_CHECKING:
     import pandas as pd
 
 #: Forward runs allowed for each parameter by default: the paper's (section 3.3.3).
 RUNS_PER_PARAMETER = 50
+#: Forward runs of one personalisation for which there is memory.
+MOST_RUNS = 10**6
 
 
 class StopReason(enum.StrEnum):
@@ -244,7 +247,7 @@ class Fit(Value):
             )
         n_x, n_y = len(parameters), len(objectives)
         n = len(arrays["trace/x"]) if "trace/x" in arrays and arrays["trace/x"].ndim else None
-        expected: dict[str, tuple[str, tuple[int | None, ...]]] = {
+        expected: dict[str, Shape] = {
             "found/x": ("f", (n_x,)),
             "found/y": ("f", (n_y,)),
             "found/misfits": ("f", (n_y,)),
@@ -255,9 +258,11 @@ class Fit(Value):
             "trace/action": ("i", (n,)),
             "trace/state": ("i", (n,)),
         }
-        optional = {"trace/expected": ("f", (n, n_y)), "trace/reasons": ("f", (n, len(REASONS)))}
-        expected |= {name: shape for name, shape in optional.items() if name in arrays}
-        check_arrays(path, arrays, expected, may_fail=expected)
+        optional: dict[str, Shape] = {
+            "trace/expected": ("f", (n, n_y)),
+            "trace/reasons": ("f", (n, len(REASONS))),
+        }
+        check_arrays(path, arrays, expected, may_fail={*expected, *optional}, optional=optional)
         check_range(path, "trace/event", arrays["trace/event"], min(Event), max(Event))
         prefix = "trace/"
         trace = Trace(
@@ -301,16 +306,15 @@ def _failures(path: Path, found: list[Any]) -> tuple[Failure, ...]:
         raise ValueError(f"{path}: failures hold something else, expected failed runs") from None
 
 
-def check_budget(max_runs: int) -> None:
-    """Refuse a personalisation without a forward run.
+def check_budget(max_runs: int) -> int:
+    """Check a number of forward runs: a whole number from 1 to `MOST_RUNS`.
 
     Raises
     ------
     ValueError
-        If no run is allowed.
+        If it is something else.
     """
-    if max_runs < 1:
-        raise ValueError(f"max_runs is {max_runs}, expected at least 1")
+    return checked_count("max_runs", max_runs, most=MOST_RUNS)
 
 
 def budget(problem: Problem, max_runs: int | None = None) -> int:
@@ -325,12 +329,11 @@ def budget(problem: Problem, max_runs: int | None = None) -> int:
     Raises
     ------
     ValueError
-        If no run is allowed.
+        If it is no whole number from 1 to `MOST_RUNS`.
     """
     if max_runs is None:
         return RUNS_PER_PARAMETER * problem.n_parameters
-    check_budget(max_runs)
-    return max_runs
+    return check_budget(max_runs)
 
 
 class Personalizer(Protocol):

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from vitolab.asked import checked_seed
 from vitolab.failures import CannotRun, Failure, Kind, described
 from vitolab.fit import Event, Fit, Personalizer, StopReason, Trace, check_budget
 from vitolab.problem import FloatArray, Patient, Problem
@@ -55,7 +56,7 @@ def personalized(
     CannotRun, CancelledError, MemoryError, OSError
         If the model cannot be run at all, was called off, or the system refuses.
     """
-    check_budget(max_runs)
+    max_runs, seed = check_budget(max_runs), checked_seed(seed)
     z = problem.measured(patient)
     acting, made = _recorded(personalizer)
     try:

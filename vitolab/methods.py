@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from vitolab.problem import Problem
     from vitolab.trajectories import Trajectories
 
+#: Name of the paper's agent: drawn actions, representative states (sections 2.2 to 2.5).
+PAPER = "vito"
 #: Transitions per episode of the training walks (section 2.3).
 EPISODE = 100
-
 
 #: Replays of each walk of the method that replays, unless settings name another number.
 HINDSIGHT_REPLAYS = 5
@@ -148,7 +149,7 @@ METHODS: Mapping[str, Method] = {
         Method("fixed", "#882255", "fixed start only"),
         Method("fixed-default", "#AA4499", "default values only"),
         Method("vito-initial", "#DDCC77", "data-driven start only"),
-        Method("vito", "#0072B2", title="vito: the paper's agent", training=POLICY),
+        Method(PAPER, "#0072B2", title="vito: the paper's agent", training=POLICY),
         Method("vito-deterministic", "#56B4E9", training=POLICY, act=_deterministic),
         Method("vito-hindsight", "#CC79A7", title="vito, with hindsight", training=HINDSIGHT),
         Method("vito-continuous", "#000000", title="vito, continuous actions", training=CONTINUOUS),

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vitolab.contract import refuse_scalar
+from vitolab.domain import Domain
 from vitolab.objects import Value, brief
 from vitolab.quantities import (
     LARGEST_MULTIPLIER,
@@ -29,7 +30,7 @@ from vitolab.quantities import (
     Simulate,
     fixed,
 )
-from vitolab.running import Part, Runs, guarded, whole
+from vitolab.running import Observed, Runs, guarded, whole
 
 __all__ = [
     "BoolArray",
@@ -49,7 +50,7 @@ MOST_SHOWN = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Problem(Value):
+class Problem(Domain, Value):
     """A model, the parameters to find, the objectives to meet and the actions allowed.
 
     Attributes
@@ -134,39 +135,9 @@ class Problem(Value):
             )
 
     @property
-    def n_parameters(self) -> int:
-        """Number of parameters."""
-        return len(self.parameters)
-
-    @property
     def n_objectives(self) -> int:
         """Number of objectives."""
         return len(self.objectives)
-
-    @property
-    def n_actions(self) -> int:
-        """Number of actions: both signs of each multiplier for each parameter."""
-        return 2 * len(self.multipliers) * self.n_parameters
-
-    @cached_property
-    def lower(self) -> FloatArray:
-        """Lower bounds of Ω, shape (n_parameters,)."""
-        return fixed(np.array([p.lower for p in self.parameters]))
-
-    @cached_property
-    def upper(self) -> FloatArray:
-        """Upper bounds of Ω, shape (n_parameters,)."""
-        return fixed(np.array([p.upper for p in self.parameters]))
-
-    @cached_property
-    def default(self) -> FloatArray:
-        """Default parameters, shape (n_parameters,)."""
-        return fixed(np.array([p.default for p in self.parameters]))
-
-    @cached_property
-    def step(self) -> FloatArray:
-        """Reference values δ, shape (n_parameters,)."""
-        return fixed(np.array([p.step for p in self.parameters]))
 
     @cached_property
     def tolerance(self) -> FloatArray:
@@ -177,18 +148,6 @@ class Problem(Value):
     def angular(self) -> BoolArray:
         """Which objectives are angles, shape (n_objectives,)."""
         return fixed(np.array([o.kind == "angle" for o in self.objectives]))
-
-    @cached_property
-    def actions(self) -> IntArray:
-        """Steps that each action adds to each parameter, shape (n_actions, n_parameters).
-
-        Parameter by parameter, from the largest decrement to the largest increment.
-        """
-        multiples = [*(-m for m in reversed(self.multipliers)), *self.multipliers]
-        actions = np.zeros((self.n_actions, self.n_parameters), dtype=np.int64)
-        for i in range(self.n_parameters):
-            actions[i * len(multiples) : (i + 1) * len(multiples), i] = multiples
-        return fixed(actions)
 
     def facts(self) -> dict[str, Any]:
         """Rows of the printed form, by name."""
@@ -215,13 +174,6 @@ class Problem(Value):
             "objectives": [asdict(o) for o in self.objectives],
         }
         return description if self.confirm is None else description | {"confirmed": True}
-
-    def describe_action(self, action: int) -> str:
-        """Say what an action does, e.g. ``aortic compliance +10 steps``."""
-        steps = self.actions[action]
-        i = int(np.flatnonzero(steps)[0])
-        plural = "" if abs(steps[i]) == 1 else "s"
-        return f"{self.parameters[i].label} {steps[i]:+d} step{plural}"
 
     def measured(self, patient: Patient) -> FloatArray:
         """Measurements z in the order of the objectives, shape (n_objectives,).
@@ -260,8 +212,8 @@ class Problem(Value):
         return replace(
             self,
             objectives=tuple(self.objectives[i] for i in kept),
-            simulate=Part(self.simulate, kept, tuple(known)),
-            confirm=None if self.confirm is None else Part(self.confirm, kept, tuple(known)),
+            simulate=Observed(self.simulate, kept, tuple(known)),
+            confirm=None if self.confirm is None else Observed(self.confirm, kept, tuple(known)),
         )
 
     def observed(self, patient: Patient) -> Problem:
@@ -361,44 +313,3 @@ class Problem(Value):
         """
         solved: BoolArray = np.all(np.abs(np.asarray(c)) < self.tolerance, axis=-1)
         return solved
-
-    def draw(self, rng: np.random.Generator, n: int = 1) -> FloatArray:
-        """Draw parameters uniformly in Ω, shape (n, n_parameters)."""
-        unit: FloatArray = rng.random((n, self.n_parameters))
-        return self.lower + unit * (self.upper - self.lower)
-
-    # Walks move on a grid of whole steps around their start, so that a parameter vector
-    # that recurs is recognised exactly, however long the walk.
-
-    def move(self, start: FloatArray, count: IntArray, action: ArrayLike) -> IntArray:
-        """Number of steps from the start after an action; see `at`.
-
-        Parameters
-        ----------
-        start : ndarray, shape (n, n_parameters)
-            Where each walk started.
-        count : ndarray of int, shape (n, n_parameters)
-            Steps from the start so far.
-        action : array_like of int, shape (n,)
-
-        Returns
-        -------
-        ndarray of int, shape (n, n_parameters)
-            Under ``clip`` the count ends at the first grid point on or beyond the border.
-        """
-        moved: IntArray = count + self.actions[np.asarray(action)]
-        if self.border == "free":
-            return moved
-        lowest = (self.lower - start) / self.step
-        highest = (self.upper - start) / self.step
-        if self.border == "clip":
-            first = np.floor(lowest + 1e-9).astype(np.int64)
-            last = np.ceil(highest - 1e-9).astype(np.int64)
-            return np.minimum(np.maximum(moved, first), last)
-        inside = np.all((moved >= lowest - 1e-9) & (moved <= highest + 1e-9), axis=-1)
-        return np.where(inside[..., np.newaxis], moved, count)
-
-    def at(self, start: FloatArray, count: IntArray) -> FloatArray:
-        """Parameters that lie `count` steps from the start, shape (n, n_parameters)."""
-        x: FloatArray = start + count * self.step
-        return x if self.border == "free" else np.minimum(np.maximum(x, self.lower), self.upper)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vitolab.asked import shown
 from vitolab.objects import Value
 
 FloatArray = NDArray[np.float64]
@@ -20,6 +23,8 @@ Border = Literal["clip", "reject", "free"]
 #: Tolerances beyond which an output is no answer: squares of misfits so large leave nothing of a
 #: tolerance in double precision, and whoever learns from them learns nothing.
 LARGEST = 2.0**26
+#: Tolerances beyond which nothing that is learned from answers lies: their square.
+BEYOND = LARGEST**2
 #: Steps across a domain that whole numbers in double precision still tell apart.
 MOST_STEPS = 2.0**53
 #: Multiple of a step that walks of any length add up without an overflow of 64 bits.
@@ -167,13 +172,30 @@ class Patient(Value):
     def __post_init__(self) -> None:
         if not self.name:
             raise ValueError("patient: name is empty")
-        for key, value in self.measurements.items():
-            if not np.isfinite(value):
+        if not isinstance(self.name, str):
+            raise ValueError(f"patient: name is {shown(self.name)}, expected text")
+        for what in ("measurements", "data"):
+            given = getattr(self, what)
+            if not isinstance(given, Mapping):
                 raise ValueError(
-                    f"patient {self.name!r}: {key} is {value}, expected a finite number"
+                    f"patient {self.name!r}: {what} is {shown(given)}, expected values by name"
+                )
+        for key, value in self.measurements.items():
+            is_number = isinstance(value, Real) and not isinstance(value, bool)
+            if not (is_number and _is_finite(value)):
+                raise ValueError(
+                    f"patient {self.name!r}: {key} is {shown(value)}, expected a finite number"
                 )
         object.__setattr__(self, "measurements", MappingProxyType(dict(self.measurements)))
         object.__setattr__(self, "data", MappingProxyType(dict(self.data)))
+
+
+def _is_finite(value: float) -> bool:
+    """Whether a number is finite in double precision, which whole numbers of Python may not be."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 Simulate = Callable[[FloatArray, Patient], FloatArray]

@@ -133,7 +133,7 @@ def _no_answer(objectives: Sequence[Objective], y: FloatArray) -> Reason:
 
 
 @dataclass(frozen=True)
-class Part:
+class Observed:
     """Some of the outputs of a batched model."""
 
     simulate: Simulate
@@ -164,7 +164,7 @@ class Part:
 
 def whole(model: Simulate, n_outputs: int) -> tuple[Simulate, int]:
     """Model of which some outputs may be kept, and the number of all of them."""
-    while isinstance(model, Part):
+    while isinstance(model, Observed):
         n_outputs, model = model.n_outputs, model.simulate
     return model, n_outputs
 

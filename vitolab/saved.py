@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from vitolab.files import read_arrays, write_arrays
 
+#: Kind of the numbers of an array (``f``, ``i`` or ``b``), and its shape; None for any length.
+Shape = tuple[str, tuple[int | None, ...]]
 FORMAT = 1
 _DESCRIPTION = "description"  # name of the text among the arrays
 
@@ -104,11 +106,31 @@ def check_range(file: Path, name: str, values: NDArray[Any], lowest: int, highes
         raise ValueError(f"{file}: {name} holds {bad.flat[0]}, expected from {lowest} to {highest}")
 
 
+def check_limits(
+    file: Path, name: str, values: NDArray[Any], lowest: ArrayLike, highest: ArrayLike
+) -> None:
+    """Refuse numbers outside limits, which broadcast to their shape.
+
+    Raises
+    ------
+    ValueError
+        With the first that lies outside.
+    """
+    low, high = (np.broadcast_to(limit, values.shape) for limit in (lowest, highest))
+    bad = ~((values >= low) & (values <= high))
+    if bad.any():
+        raise ValueError(
+            f"{file}: {name} holds {values[bad][0]:.6g}, expected from {low[bad][0]:.6g} to "
+            f"{high[bad][0]:.6g}"
+        )
+
+
 def check_arrays(
     file: Path,
     arrays: Mapping[str, NDArray[Any]],
-    expected: Mapping[str, tuple[str, tuple[int | None, ...]]],
+    expected: Mapping[str, Shape],
     may_fail: Collection[str] = (),
+    optional: Mapping[str, Shape] | None = None,
 ) -> None:
     """Refuse arrays other than those expected.
 
@@ -117,15 +139,19 @@ def check_arrays(
     file : Path
     arrays : mapping of str to ndarray
     expected : mapping of str to tuple
-        Kind of the numbers (``f``, ``i`` or ``b``) and shape by name; None for any length.
+        `Shape` of each, by name.
     may_fail : collection of str
         Arrays that may hold numbers that are not finite, as after failed runs.
+    optional : mapping of str to tuple, optional
+        Arrays that may be missing, as `expected`.
 
     Raises
     ------
     ValueError
         If an array is missing, not expected, of another kind or shape, or not finite.
     """
+    known = {name: shape for name, shape in (optional or {}).items() if name in arrays}
+    expected = {**expected, **known}
     for name in arrays:
         if name not in expected:
             raise ValueError(f"{file}: {name} is not expected, expected {', '.join(expected)}")

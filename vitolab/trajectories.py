@@ -18,7 +18,7 @@ from vitolab.fit import Trace as Trace
 from vitolab.fit import check_budget as check_budget
 from vitolab.objects import Value
 from vitolab.problem import BoolArray, FloatArray, IntArray, Problem
-from vitolab.saved import check_arrays, check_range, field, names, read_object, write_object
+from vitolab.saved import Shape, check_arrays, check_range, field, names, read_object, write_object
 
 #: Why a run failed: kind, text, and number of further attempts.
 Cause = tuple[str, str, int]
@@ -209,22 +209,6 @@ class Trajectories(Value):
         counted: BoolArray = within & np.isfinite(self.y).all(axis=-1)
         return counted
 
-    def require_runs(self, problem: Problem) -> BoolArray:
-        """Runs to learn from, see `counted`.
-
-        Raises
-        ------
-        ValueError
-            If there is none.
-        """
-        counted = self.counted
-        if not counted.any():
-            raise ValueError(
-                f"problem {problem.name!r}: none of the {counted.size} runs of the walks to learn "
-                "from gave finite outputs"
-            )
-        return counted
-
     @property
     def transitions(self) -> BoolArray:
         """Which steps are transitions to learn from, shape (n, T): no jump, no failed run."""
@@ -264,7 +248,7 @@ class Trajectories(Value):
         n, points = x.shape[:2] if x.ndim == 3 else (None, None)
         steps = None if points is None else points - 1
         n_outputs = y.shape[-1] if y.ndim == 3 else None
-        expected: dict[str, tuple[str, tuple[int | None, ...]]] = {
+        expected: dict[str, Shape] = {
             "z": ("f", (len(patients), n_outputs)),
             "patient": ("i", (n,)),
             "x": ("f", (n, points, None)),
@@ -272,9 +256,12 @@ class Trajectories(Value):
             "action": ("i", (n, steps)),
             "length": ("i", (n,)),
         }
-        optional = {"features": ("f", (len(patients), None)), "cause": ("i", (n, points))}
-        expected |= {name: shape for name, shape in optional.items() if name in arrays}
-        check_arrays(path, arrays, expected, may_fail=("z", "x", "y", "features"))
+        optional: dict[str, Shape] = {
+            "features": ("f", (len(patients), None)),
+            "cause": ("i", (n, points)),
+        }
+        may_fail = ("z", "x", "y", "features")
+        check_arrays(path, arrays, expected, may_fail=may_fail, optional=optional)
         check_range(path, "patient", arrays["patient"], 0, len(patients) - 1)
         check_range(path, "length", arrays["length"], 0, x.shape[1] - 1)
         if "cause" in arrays:

@@ -28,6 +28,7 @@ _BYSTANDERS = (
         "catalogue",
         "cli",
         "dashboard",
+        "display",
         "doctor",
         "explain",
     ),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from vitolab.methods import REFERENCES
+from vitolab.methods import PAPER, REFERENCES
 
 #: Reference methods.
 _COLUMNS = ("setup", "method", "n_states", "n_samples", "solved", "n_runs", "patient")
@@ -70,7 +70,7 @@ def read_facts(file: Path) -> Facts:
     return Facts(
         patients=len(set(columns["patient"])),
         personalizations=len(rows),
-        solved=rates.get("vito"),
-        runs=sums["vito"][2] / sums["vito"][0] if "vito" in rates else None,
+        solved=rates.get(PAPER),
+        runs=sums[PAPER][2] / sums[PAPER][0] if PAPER in rates else None,
         best=f"{best} {others[best]:.0f} %" if best else "",
     )

@@ -35,7 +35,7 @@ def serve(
     port: int,
     address: str,
     prefix: str,
-    basic_auth: Path | None,
+    users: dict[str, str] | None,
     origins: tuple[str, ...],
 ) -> None:
     """Serve until interrupted; see `vitolab.dashboard.serve`."""
@@ -51,10 +51,10 @@ def serve(
     ):
         importlib.import_module(module, __package__)
     options: dict[str, Any] = {}
-    if basic_auth is not None:
+    if users is not None:
         # logins end with the process: the key that signs them is nowhere kept
         options = {
-            "basic_auth": str(basic_auth.absolute()),
+            "basic_auth": users,
             "cookie_secret": secrets.token_hex(32),
             "login_template": str(_LOGIN),  # Panel's own pages load a picture from a public host
             "logout_template": str(_LOGIN),

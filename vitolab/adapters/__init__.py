@@ -47,7 +47,9 @@ def __getattr__(name: str) -> Any:
     """Load an adapter when it is first used (PEP 562)."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value  # found here from now on
+    return value
 
 
 def __dir__() -> list[str]:

@@ -6,22 +6,18 @@ fmpy also runs 1.0 and 3.0.
 
 from __future__ import annotations
 
-import atexit
-import os
-import shutil
-import tempfile
 import threading
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from vitolab.adapters.timecourse import TimeCourse, unreadable
-from vitolab.files import digest
-from vitolab.parallel.processes import machine, process_started
+from vitolab.parallel.folders import own_folder
 from vitolab.problem import FloatArray
 
 _NUMBERS = {"Real", "Float64", "Float32"}
@@ -88,7 +84,7 @@ class FmuModel(TimeCourse):
 class _Loaded:
     """An FMU that is unpacked, in a folder that goes with the process, and what it describes."""
 
-    folder: tempfile.TemporaryDirectory[str]
+    folder: TemporaryDirectory[str]
     description: Any
 
 
@@ -105,7 +101,7 @@ def _fmpy() -> Any:
 def _loaded(path: Path, stamp: tuple[int, int]) -> _Loaded:
     """Unpack and read an FMU; none of its code runs."""
     fmpy = _fmpy()
-    folder = _own_folder()
+    folder = own_folder()
     try:
         fmpy.extract(str(path), unzipdir=folder.name)
         description = fmpy.read_model_description(folder.name)
@@ -119,16 +115,3 @@ def _loaded(path: Path, stamp: tuple[int, int]) -> _Loaded:
             f"{path.name} is for {', '.join(platforms) or 'no platform'}, expected {fmpy.platform}"
         )
     return _Loaded(folder, description)
-
-
-def _own_folder() -> tempfile.TemporaryDirectory[str]:
-    """Make a folder that goes with this process, or, where it is killed, when another makes one."""
-    of_machine = f"vitolab-fmu-{digest(*machine())[:8]}-"
-    for left in Path(tempfile.gettempdir()).glob(f"{of_machine}*"):
-        number, _, rest = left.name.removeprefix(of_machine).partition("-")
-        if number.isdecimal() and process_started(int(number)) != rest.partition("-")[0]:
-            shutil.rmtree(left, ignore_errors=True)  # of others it stays
-    us = os.getpid()
-    folder = tempfile.TemporaryDirectory(prefix=f"{of_machine}{us}-{process_started(us)}-")
-    atexit.register(folder.cleanup)
-    return folder

@@ -29,6 +29,7 @@ from vitolab.adapters.rows import (
     ask_again,
     check_limits,
     selected,
+    unprepared,
     untouched,
 )
 from vitolab.failures import CannotRun, Kind, described, first_line
@@ -177,10 +178,8 @@ class ProgramModel:
     def _each(self, x: FloatArray, patient: Patient) -> Answers:
         """Run the program for each row."""
         for function in (self.write, self.read):
-            try:
-                getattr(function, "prepare", bool)()
-            except (Exception, SystemExit) as error:
-                raise CannotRun(f"the model cannot be prepared: {described(error)}") from None
+            if why := unprepared(function):
+                raise CannotRun(why)
         running = Running()
 
         def ask(row: FloatArray) -> Answer:
@@ -222,14 +221,15 @@ class ProgramModel:
             write = self.write or partial(_write, name=self.input)
             write(folder, values, untouched(patient))
         except Exception as error:
-            if self.write is None and isinstance(error, OSError):
+            if isinstance(error, CannotRun) or (self.write is None and isinstance(error, OSError)):
                 raise
             return NoAnswer(Kind.RAISED, f"writing the input: {described(error)}")
-        ended = self._start(folder, values, running)
-        if ended is not None:
+        if (ended := self._start(folder, values, running)) is not None:
             return ended
         try:
             found = (self.read or partial(_read, name=self.output))(folder)
+        except CannotRun:
+            raise
         except FileNotFoundError as error:
             name = Path(str(error.filename)).name
             return NoAnswer(Kind.SHAPE, f"{name} is missing after the program ended")
@@ -251,6 +251,7 @@ class ProgramModel:
                 return subprocess.Popen(
                     command,
                     cwd=folder,
+                    env=dict(os.environ),  # a copy: another thread may change it meanwhile
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=err,
@@ -316,10 +317,8 @@ def _limit(process: subprocess.Popen[bytes], megabytes: float | None) -> None:
     import resource
 
     most = int(megabytes * 1e6)
-    try:
+    with suppress(ProcessLookupError):  # ended already
         resource.prlimit(process.pid, resource.RLIMIT_AS, (most, most))
-    except ProcessLookupError:
-        return  # ended already
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

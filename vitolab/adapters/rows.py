@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from vitolab.answers import numbers
-from vitolab.failures import Kind, Reason
+from vitolab.failures import CannotRun, Kind, Reason, described
 from vitolab.problem import FloatArray, Patient
 from vitolab.running import Answers
 
@@ -189,6 +189,28 @@ def _named(found: Any) -> list[tuple[Any, Any]] | None:
         found = found.iloc[0]
     if isinstance(found, pandas.Series) and not isinstance(found.index, pandas.RangeIndex):
         return list(zip(found.index, found, strict=True))
+    return None
+
+
+def unprepared(function: Any) -> str | None:
+    """Let a function do what it does once per process; why it cannot.
+
+    Parameters
+    ----------
+    function : object
+        Does so by a method ``prepare()``, where it has one.
+
+    Returns
+    -------
+    str or None
+        None where all is well.
+    """
+    try:
+        getattr(function, "prepare", bool)()
+    except CannotRun as error:
+        return str(error)
+    except (Exception, SystemExit) as error:
+        return f"the model cannot be prepared: {described(error)}"
     return None
 
 

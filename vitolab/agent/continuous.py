@@ -21,7 +21,8 @@ from vitolab.agent.covariance import Covariance
 from vitolab.agent.emulator import Emulator
 from vitolab.agent.folder import ARRAYS, read_agent, write_agent
 from vitolab.agent.planning import Target, best_plan
-from vitolab.experience import Experience
+from vitolab.asked import checked_seed
+from vitolab.experience import Experience, check_experience
 from vitolab.failures import Failure
 from vitolab.files import stream
 from vitolab.fit import Event, Fit, StopReason, Trace, budget
@@ -176,7 +177,7 @@ class ContinuousVito(Value):
         ValueError
             If no run is allowed or a measurement is missing.
         """
-        rng = stream("continuous", self.problem.name, seed, patient.name)
+        rng = stream("continuous", self.problem.name, checked_seed(seed), patient.name)
         with one_thread():
             return _Course(self, patient, max_runs, rng).fit(None)
 
@@ -206,7 +207,7 @@ class ContinuousVito(Value):
         fits = []
         with one_thread():
             for i, start in enumerate(starts):
-                rng = stream("continuous", self.problem.name, seed, patient.name, i)
+                rng = stream("continuous", self.problem.name, checked_seed(seed), patient.name, i)
                 fits.append(_Course(self, patient, max_runs, rng).fit(start))
         return fits
 
@@ -218,8 +219,8 @@ class ContinuousVito(Value):
         FileExistsError
             If the path exists.
         """
-        description = {"features": list(self.problem.features)}
-        write_agent(path, FILE, self.problem, description, self.experience.to_arrays())
+        known, arrays = {"features": list(self.problem.features)}, self.experience.to_arrays()
+        write_agent(path, FILE, self.problem, known, arrays, check_experience)
 
     @classmethod
     def load(cls, path: Path, problem: Problem) -> ContinuousVito:
@@ -238,7 +239,8 @@ class ContinuousVito(Value):
                 f"{path}: the agent learned features {description['features']}, the problem given "
                 f"has {list(problem.features)}"
             )
-        return cls(problem, Experience.from_arrays(path / ARRAYS, problem, arrays))
+        check_experience(path / ARRAYS, problem, arrays)
+        return cls(problem, Experience.from_arrays(problem, arrays))
 
 
 def _tuned(problem: Problem, a: FloatArray, patient: IntArray, y: FloatArray) -> Covariance:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from vitolab.saved import field
 
 FORMAT = 1
 ARRAYS = "arrays.npz"
+#: ``check(file, problem, arrays)`` refuses arrays that are none of such an agent.
+Check = Callable[[Path, Problem, Mapping[str, NDArray[Any]]], None]
 
 
 def write_agent(
@@ -24,22 +27,41 @@ def write_agent(
     problem: Problem,
     description: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any]],
+    check: Check,
 ) -> None:
-    """Write the folder, whole or not at all; ``name`` is that of its JSON file.
+    """Write the folder, whole or not at all.
+
+    Parameters
+    ----------
+    path : Path
+    name : str
+        Name of its JSON file.
+    problem : Problem
+    description, arrays : mapping
+    check : callable
+        The check with which the arrays are read.
 
     Raises
     ------
     FileExistsError
         If the path exists.
+    ValueError
+        If the agent could not be read again.
     """
     path = Path(path)
     if path.exists():
         raise FileExistsError(f"{path} exists; choose another place for the agent")
+    try:
+        check(path / ARRAYS, problem, arrays)
+    except ValueError as error:
+        raise ValueError(f"the agent is not saved: {error}") from None
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_folder(path.parent, f".{path.name}.")
     try:
         write_arrays(temporary / ARRAYS, arrays)
-        described = {"format": FORMAT, "problem": problem.describe(), **description}
+        sums = {key: _digest(array) for key, array in arrays.items()}
+        known = {"format": FORMAT, "problem": problem.describe(), "sha256": sums}
+        described = {**known, **description}
         write_json(temporary / name, described)
         temporary.rename(path)
     finally:
@@ -53,10 +75,20 @@ def read_agent(
 
     Raises
     ------
+    FileNotFoundError
+        If there is no such folder, or no arrays in it.
     ValueError
-        If the format is unknown or the problem differs.
+        If the format is unknown, the problem differs, it is another kind of agent, or an array is
+        not the one that was stored.
     """
     path = Path(path)
+    if not path.is_dir():
+        raise FileNotFoundError(f"{path}: there is no such folder, expected that of an agent")
+    if not (path / name).is_file():
+        found = ", ".join(sorted(file.name for file in path.glob("*.json"))[:3]) or "none"
+        raise ValueError(f"{path}: the JSON file is {found}, expected {name}")
+    if not (path / ARRAYS).is_file():
+        raise FileNotFoundError(f"{path / ARRAYS}: there is no such file, expected arrays")
     try:
         description: dict[str, Any] = json.loads((path / name).read_text(encoding="utf-8"))
     except (ValueError, RecursionError):  # neither UTF-8 nor JSON, or nested too deep
@@ -74,6 +106,20 @@ def read_agent(
                 f"{learned.get(key)}, the problem given has {given[key]}"
             )
     try:
-        return description, read_arrays(path / ARRAYS)
+        arrays = read_arrays(path / ARRAYS)
     except ValueError as error:  # which names the file alone
         raise ValueError(f"{path}: {error}") from None
+    if "sha256" in description:  # agents of before have none
+        sums = field(path / name, description, "sha256", dict)
+        for key in (*sums, *arrays):
+            if key not in arrays:
+                raise ValueError(f"{path / ARRAYS}: {key} is missing, expected an array")
+            if sums.get(key) != _digest(arrays[key]):
+                raise ValueError(f"{path / ARRAYS}: {key} is not the array that was stored")
+    return description, arrays
+
+
+def _digest(array: NDArray[Any]) -> str:
+    """SHA-256 of type, shape and values of an array, as 64 hexadecimal digits."""
+    kind = f"{array.dtype.str} {array.shape} ".encode()
+    return hashlib.sha256(kind + array.tobytes()).hexdigest()

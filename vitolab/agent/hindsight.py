@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from vitolab.asked import checked_count
 from vitolab.files import stream
 from vitolab.problem import FloatArray, Problem
 from vitolab.trajectories import Trajectories
@@ -45,8 +46,7 @@ def replayed(
     ValueError
         If the number of replays is below zero.
     """
-    if n_replays < 0:
-        raise ValueError(f"n_replays is {n_replays}, expected at least 0")
+    n_replays = checked_count("n_replays", n_replays, 0)
     counted = walks.counted
     n_points = counted.sum(axis=1)
     walk = np.arange(len(counted))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from vitolab.agent.hindsight import replayed
+from vitolab.walks import checked_runs
+from vitolab.asked import checked_count, checked_seed
 from vitolab.files import stream
 from vitolab.initialization import Initializer
 from vitolab.mdp import MDP, Policy
@@ -21,11 +23,12 @@ def learned(
 
     The states are those of the walks as they were: a replay adds transitions, no states.
     """
-    n_states = own.n_states
-    if n_states is None:
+    if own.n_states is None:
         raise ValueError("n_states is missing, expected a number of states")
+    n_states, seed = checked_count("n_states", own.n_states), checked_seed(seed)
+    n_replays = 0 if own.n_replays is None else own.n_replays
+    counted = checked_runs(problem, walks)
     c = walks.misfits(problem)
-    counted = walks.require_runs(problem)
     states = StateSpace.learn(
         c[counted],
         problem.tolerance,
@@ -38,7 +41,7 @@ def learned(
     if heeded:
         kept = kept | failures
     before, after = [], []
-    for misfits in (c, *replayed(problem, walks, own.n_replays or 0, seed)):
+    for misfits in (c, *replayed(problem, walks, n_replays, seed)):
         label = np.full(counted.shape, states.n_states)  # failed
         label[counted] = states.quantize(misfits[counted])
         before.append(label[:, :-1][kept])

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from vitolab.agent.folder import ARRAYS
+from vitolab.walks import reach
 from vitolab.initialization import Initializer
 from vitolab.mdp import MDP, Policy
 from vitolab.problem import Problem
-from vitolab.saved import check_arrays, field
+from vitolab.quantities import BEYOND
+from vitolab.saved import Shape, check_arrays, check_limits, field
 from vitolab.states import StateSpace
 
 Knowledge = tuple[StateSpace, MDP, Policy, Initializer | None]
@@ -72,7 +75,7 @@ def restored(
     for name in ("discount", "epsilon"):
         field(path / file, description, name, float)
     n_parameters, n_objectives = problem.n_parameters, problem.n_objectives
-    expected: dict[str, tuple[str, tuple[int | None, ...]]] = {
+    expected: dict[str, Shape] = {
         "states/centroids": ("f", (None, n_objectives)),
         "mdp/start": ("i", (None,)),
         "mdp/successor": ("i", (None,)),
@@ -95,14 +98,48 @@ def restored(
             f"{path / ARRAYS}: states/centroids has {len(arrays['states/centroids'])} rows, "
             f"expected at least {2 * n_objectives + 1}"
         )
+    _check_values(path / ARRAYS, problem, arrays)
     try:
-        return _together(path, problem, description, arrays)
+        return _together(problem, description, arrays)
     except ValueError as error:
         raise ValueError(f"{path / ARRAYS}: {error}") from None
 
 
+def _check_values(file: Path, problem: Problem, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Refuse values that no learning gives."""
+    psi = problem.tolerance
+    for name in ("states/centroids", "initializer/centroids", "initializer/y"):
+        if name in arrays:
+            check_limits(file, name, arrays[name], -BEYOND * psi, BEYOND * psi)
+    # the first states are success and its neighbours at two tolerances
+    first = np.zeros((2 * len(psi) + 1, len(psi)))
+    for i, width in enumerate(psi):
+        first[2 * i + 1, i], first[2 * i + 2, i] = -2 * width, 2 * width
+    found = arrays["states/centroids"][: len(first)]
+    check_limits(file, "states/centroids", found, first - 0.01 * psi, first + 0.01 * psi)
+    if "initializer/x" in arrays:
+        check_limits(file, "initializer/x", arrays["initializer/x"], *reach(problem))
+    check_limits(file, "mdp/counts", arrays["mdp/counts"], 1, 2**40)
+    if not len(arrays["policy/residuals"]):
+        raise ValueError(f"{file}: policy/residuals is empty, expected one for each round")
+    check_limits(file, "policy/residuals", arrays["policy/residuals"], 0.0, BEYOND)
+
+
+def _check_policy(mdp: MDP, policy: Policy) -> None:
+    """Refuse values that do not solve the process to within the last residual."""
+    q = mdp.action_values(policy.v)
+    rounding = 1e-12 / (1.0 - mdp.discount)
+    allowed = float(policy.residuals[-1]) + rounding
+    for name, away in (("q", q - policy.q), ("v", q.max(axis=1) - policy.v)):
+        off = float(np.abs(away).max())
+        if off > allowed:
+            raise ValueError(
+                f"policy/{name} is off by {off:.2g} from what mdp/counts and policy/v give, "
+                f"expected by at most {allowed:.2g}, the last of policy/residuals"
+            )
+
+
 def _together(
-    path: Path,
     problem: Problem,
     description: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any]],
@@ -114,7 +151,7 @@ def _together(
     failed = n == states.n_states + 1
     if n not in (states.n_states, states.n_states + 1) or q.shape != (n, problem.n_actions):
         raise ValueError(
-            f"{path}: q has shape {q.shape} and v {v.shape}, expected a row for each of "
+            f"policy/q has shape {q.shape} and policy/v {v.shape}, expected a row for each of "
             f"{states.n_states} states, with or without one for failed runs, and "
             f"{problem.n_actions} actions"
         )
@@ -135,4 +172,5 @@ def _together(
         failed,
     )
     policy = Policy(q, v, description["epsilon"], arrays["policy/residuals"], mdp.failing)
+    _check_policy(mdp, policy)
     return states, mdp, policy, initializer

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vitolab.agent.folder import read_agent, write_agent
 from vitolab.agent.learning import learned
 from vitolab.agent.storing import restored, stored
+from vitolab.asked import checked_seed
 from vitolab.failures import Failure
 from vitolab.files import stream
 from vitolab.fit import REASONS, Event, Fit, StopReason, Trace, budget
@@ -143,7 +145,7 @@ class Vito(Value):
         -------
         Fit
         """
-        rng = stream("personalize", self.problem.name, seed, patient.name)
+        rng = stream("personalize", self.problem.name, checked_seed(seed), patient.name)
         candidates = self._candidates(patient)
         start = candidates[:1] if len(candidates) else self.problem.draw(rng)
         allowed = budget(self.problem, max_runs)
@@ -166,6 +168,7 @@ class Vito(Value):
         -------
         list of Fit
         """
+        seed = checked_seed(seed)
         rngs = [
             stream("personalize", self.problem.name, seed, patient.name, i)
             for i in range(len(starts))
@@ -312,7 +315,11 @@ class Vito(Value):
         """
         description, arrays = stored(self.states, self.mdp, self.policy, self.initializer)
         description |= {"deterministic": self.deterministic, "restart": self.restart}
-        write_agent(path, FILE, self.problem, description, arrays)
+
+        def check(file: Path, problem: Problem, arrays: Mapping[str, NDArray[Any]]) -> None:
+            restored(file.parent, FILE, problem, description, arrays)
+
+        write_agent(path, FILE, self.problem, description, arrays, check)
 
     @classmethod
     def load(cls, path: Path, problem: Problem) -> Vito:

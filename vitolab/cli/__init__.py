@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vitolab.cli.options import Jobs, Results, Seed
+from vitolab.cli.options import Jobs, Results, Seed, in_options
 from vitolab.cli.personalize import personalize
 
 if TYPE_CHECKING:
@@ -31,6 +31,14 @@ app = typer.Typer(
 )
 
 STOPPED = 130  # exit status after Ctrl-C and SIGTERM
+GOES_ON = "the same command goes on from here"
+#: What is true of a command that is stopped; of all others there is nothing to say.
+WHEN_STOPPED = {
+    "run": GOES_ON,
+    "demo": GOES_ON,
+    "personalize": GOES_ON,
+    "dashboard": "the results stay as they are",
+}
 OUT_OF_TIME = 3  # exit status at a limit of wall time
 
 
@@ -143,8 +151,7 @@ def run(
     )
     if info.status == "interrupted" and info.progress is not None:
         typer.echo(
-            f"vitolab: {_far(info.progress)} parts are finished; the same command goes on from "
-            f"here; see {info.path}",
+            f"vitolab: {_far(info.progress)} parts are finished; {GOES_ON}; see {info.path}",
             err=True,
         )
         raise typer.Exit(OUT_OF_TIME)
@@ -268,16 +275,18 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.isatty():
         sys.stdout.reconfigure(encoding="utf-8")  # tables are read back as UTF-8
+    arguments = sys.argv[1:] or ["--help"]
     try:
-        arguments = sys.argv[1:] or ["--help"]
         code = app(arguments, standalone_mode=False, prog_name="vitolab")
         if code == STOPPED:  # some versions of typer answer with the status, others raise
             raise KeyboardInterrupt
     except (typer.Abort, KeyboardInterrupt):
         logging.getLogger("asyncio").disabled = True  # the cell that was left is no news
-        typer.echo("vitolab: stopped; the same command goes on from here", err=True)
+        truth = WHEN_STOPPED.get(arguments[0], "")
+        typer.echo(f"vitolab: stopped{truth and f'; {truth}'}", err=True)
         code = STOPPED
     except Exception as error:
+        from vitolab.failures import abridged
         from vitolab.store.claims import RunFailed
 
         message = str(error) if isinstance(error, RunFailed) else _refusal(error)
@@ -285,7 +294,7 @@ def main() -> None:
             raise
         # a file of one's own may have several faults, each a sentence
         for sentence in getattr(error, "sentences", None) or [message]:
-            typer.echo(f"vitolab: {sentence}", err=True)
+            typer.echo(f"vitolab: {abridged(in_options(sentence))}", err=True)
         code = 1 if isinstance(error, RunFailed) else 2
     exit_despite_threads(code if isinstance(code, int) else 0)
 

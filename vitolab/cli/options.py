@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -15,3 +16,18 @@ Jobs = Annotated[
         "--jobs", min=1, max=4096, help="Work at the same time [default: one per processor]."
     ),
 ]
+
+#: Arguments that sentences of the package name, and the options that stand for them.
+_OPTIONS = {
+    r"^(setup|prefix|address) is\b": r"--\1 is",
+    r"^origins hold\b": "--origin is",
+    r"\ballow_missing=True\b": "--allow-missing",
+    r"\bagain=True\b": "--again",
+}
+
+
+def in_options(sentence: str) -> str:
+    """A sentence of the package, which names arguments, in the words of the command line."""
+    for argument, option in _OPTIONS.items():
+        sentence = re.sub(argument, option, sentence)
+    return sentence

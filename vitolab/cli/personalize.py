@@ -102,9 +102,9 @@ def personalize(
 
     import time
 
+    from vitolab.display import results_only, shown
     from vitolab.methods import REFERENCES
     from vitolab.personalization import personalize_file
-    from vitolab.store.display import results_only, shown
     from vitolab.store.info import newest_progress
 
     if method in REFERENCES and (train_on is not None or n_samples is not None):

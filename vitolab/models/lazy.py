@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -27,7 +28,9 @@ def loaded(package: str, home: str, name: str) -> Any:
             return import_module(f"{package}.{name}")
         public = import_module(f"{package}.{home}")
         if hasattr(public, name):
-            return getattr(public, name)
+            value = getattr(public, name)
+            setattr(sys.modules[package], name, value)  # found there from now on
+            return value
     raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
 

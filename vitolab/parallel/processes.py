@@ -226,6 +226,7 @@ class _Guard:
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", _GUARD],
+                env=dict(os.environ),  # a copy: another thread may change it meanwhile
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -7,11 +7,15 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from vitolab.parallel.workers import INSTALL, SCHEDULER
+from vitolab.parallel.workers import INSTALL, NO_JOBS, SCHEDULER
+
+
+class _RefusedError(Exception):
+    """A job was not submitted."""
 
 
 def check_slurm() -> None:
@@ -35,7 +39,9 @@ def _jobs() -> dict[str, Any]:
         from dask import config
     except ImportError:
         raise ValueError(f"a cluster needs dask-jobqueue, not installed: {INSTALL}") from None
-    settings: dict[str, Any] = config.get("jobqueue.slurm")
+    found = config.get("jobqueue.slurm")
+    # in the environment they have underscores
+    settings: dict[str, Any] = {name.replace("_", "-"): found[name] for name in found}
     if not settings["memory"]:
         raise ValueError(
             "jobqueue.slurm.memory is not set in Dask's configuration, such as "
@@ -65,30 +71,44 @@ def slurm_cluster() -> Any:
     from dask_jobqueue.slurm import SLURMJob
     from distributed import Security, Status
 
-    # A command that is started from Dask's thread while another changes the environment can find
-    # it half changed: all are given a copy of now.
+    # A command that is started from one thread while another changes the environment can find it
+    # half changed ("Bad address"): all are given a copy of now.
     environment = dict(os.environ)
+    refused: set[Any] = set()
 
     class Job(SLURMJob):  # type: ignore[misc]
         @staticmethod
         async def _call(cmd: list[str], **options: Any) -> Any:
             return await SLURMJob._call(cmd, **({"env": environment} | options))
 
-        async def _submit_job(self, script_filename: str) -> Any:
+        async def start(self) -> None:
             """Submit, and say what Dask would only log."""
             try:
-                return await super()._submit_job(script_filename)
-            except (OSError, RuntimeError) as error:
+                await super().start()
+            except (OSError, RuntimeError, ValueError) as error:  # ValueError: no number of a job
                 why = " ".join(str(error).split())
                 print(f"vitolab: a job was not submitted to Slurm: {why}", file=sys.stderr)
                 self.status = Status.failed  # else closing the cluster fails, too
-                raise
+                refused.add(self.name)
+                if refused.issuperset(cluster.worker_spec):
+                    cluster.scheduler.set_metadata([NO_JOBS], len(refused))
+                raise _RefusedError from None
+
+        async def close(self) -> None:
+            """Cancel, and know it: else closing the cluster fails where another was refused."""
+            await super().close()
+            self.status = Status.closed
+
+    class Cluster(SLURMCluster):  # type: ignore[misc]
+        async def _correct_state_internal(self) -> None:
+            with suppress(_RefusedError):  # is said already; Dask would log where it was raised
+                await super()._correct_state_internal()
 
     cores = settings["cores"] or 1
     security = Security()
     if security.tls_ca_file is None:
         security = Security.temporary()
-    return SLURMCluster(
+    cluster = Cluster(
         job_cls=Job,
         cores=cores,
         processes=cores,
@@ -98,6 +118,7 @@ def slurm_cluster() -> Any:
         # its web pages ask for no certificate
         scheduler_options={"dashboard_address": "127.0.0.1:0"} | settings["scheduler-options"],
     )
+    return cluster
 
 
 @contextmanager
@@ -122,7 +143,14 @@ def slurm(n_workers: int) -> Iterator[dict[str, str]]:
         # what Dask submits later fails in its log alone
         command = ["sbatch", "--test-only"]
         script = cluster.job_script()
-        tried = subprocess.run(command, input=script, capture_output=True, text=True, check=False)
+        tried = subprocess.run(
+            command,
+            input=script,
+            capture_output=True,
+            text=True,
+            check=False,
+            env=dict(os.environ),  # Dask's threads are there by now
+        )
         if tried.returncode:
             raise ValueError(f"Slurm refuses the job: {' '.join(tried.stderr.split())}")
         cluster.scale(n_workers)

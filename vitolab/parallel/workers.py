@@ -29,6 +29,8 @@ from vitolab.version import code_version
 SCHEDULER = "VITOLAB_SCHEDULER"
 INSTALL = "pip install 'vitolab[cluster]'"
 TIMEOUT = 5.0  # seconds in which a scheduler must answer
+POLL = 1.0  # seconds between two looks at whether a worker can still come
+NO_JOBS = "vitolab: jobs, all refused"  # where a scheduler keeps their number
 
 Item = tuple[Any, ...]
 
@@ -63,7 +65,7 @@ def parallel(
     ValueError
         If a worker of the scheduler would compute otherwise than this process.
     ConnectionError
-        If the scheduler does not answer, or it or all its workers are lost.
+        If the scheduler does not answer, it or all its workers are lost, or none can come.
     RuntimeError
         If a task ended every worker that tried it.
     """
@@ -103,7 +105,7 @@ def _on_workers(
     """Do the work through joblib's Dask backend."""
     expected = code_version()
     with _connected(address) as client:
-        client.wait_for_workers(1)
+        _wait_for_one(client)
         # to all at once: what only one holds is lost with it. An item is a tuple, which joblib
         # leaves alone; larger objects it would place on one worker.
         everywhere = client.scatter([shared], broadcast=True, hash=False)[0]
@@ -113,6 +115,22 @@ def _on_workers(
             pre_dispatch="all",  # workers that come later find work
             return_as="generator_unordered",
         )(delayed(_do_there)(expected, work, everywhere, item) for item in items)
+
+
+def _wait_for_one(client: Any) -> None:
+    """Wait for a worker: for ever while jobs queue, but not if Slurm refused all of them."""
+    while True:
+        try:
+            client.wait_for_workers(1, timeout=POLL)
+        except TimeoutError:
+            refused = client.get_metadata([NO_JOBS], None)
+        else:
+            return
+        if refused is not None:
+            raise ConnectionError(
+                f"Slurm refused all {refused} jobs, expected one that can start; the same command "
+                "goes on from here"
+            )
 
 
 def _backend(client: Any, address: str) -> Any:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
@@ -56,6 +56,8 @@ class PatientTable:
     warnings : tuple of str
         Values that are used although they look like a marker of a missing one, a sentence each;
         see `vitolab.patients.markers.suspects`.
+    rows : mapping of str to int
+        Row of each patient of the file, as an editor numbers it.
     """
 
     path: Path
@@ -63,6 +65,7 @@ class PatientTable:
     skipped: list[tuple[str, str]]
     extra: pd.DataFrame
     warnings: tuple[str, ...] = ()
+    rows: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_patients(
@@ -171,7 +174,7 @@ def read_patients(
             else:
                 raise InputError(
                     f"{path}, row {row}, column '{column.header}': the cell is empty, expected a "
-                    "number (--allow-missing goes without it)"
+                    "number (allow_missing=True goes without it)"
                 )
         check_rising(path, row, values, units, rising)
         measurements = {o.name: values[o.name] for o in problem.objectives if o.name in values}
@@ -197,7 +200,7 @@ def read_patients(
             written[column.name][i] for i in suspects([c for _, c in written[column.name]])
         )
     )
-    return PatientTable(path, patients, skipped, extra, warnings)
+    return PatientTable(path, patients, skipped, extra, warnings, first_row)
 
 
 def _columns(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vitolab.failures import Failure, Kind
 from vitolab.fit import StopReason
 from vitolab.patients import PatientTable, headed
 from vitolab.problem import Patient, Problem
@@ -18,6 +19,7 @@ def fit_table(
     table: PatientTable,
     personalizations: pd.DataFrame,
     methods: Sequence[str],
+    failures: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """Tabulate outcomes for reading, one row per patient and method, in the order of the file.
 
@@ -28,11 +30,14 @@ def fit_table(
     personalizations : DataFrame
         Of the stored run.
     methods : sequence of str
+    failures : DataFrame, optional
+        Failed runs of the stored run, see `vitolab.store.Run.failures`.
 
     Returns
     -------
     DataFrame
-        Columns ``patient``, ``method``, ``solved``, ``stop_reason`` (a sentence), ``n_runs``,
+        Columns ``patient``, ``method``, ``solved``, ``stop_reason`` (a sentence, with the most
+        frequent cause where no run answered or the method failed), ``n_runs``,
         ``n_failed`` (of them), ``n_restarts``, ``training`` (how many patients the agent learned
         from, and who was left out), ``not_measured`` (objectives that the patient was personalised
         without); each parameter with its unit; each objective as measured, as modelled (angles in
@@ -64,6 +69,7 @@ def fit_table(
         for method in methods:
             outcome = outcomes[name, method]
             values = _values(problem, patients[name], outcome)
+            values["stop_reason"] += _cause(name, outcome, failures)
             rows.append({"patient": name, "method": method, **values, **kept})
     frame = pd.DataFrame(rows, columns=[*columns, *further.columns])
     counts = dict.fromkeys(("n_runs", "n_failed", "n_restarts"), "Int64")
@@ -81,6 +87,26 @@ def _own_names(names: list[str], taken: list[str]) -> list[str]:
         used.add(own)
         found.append(own)
     return found
+
+
+def _cause(name: str, outcome: Mapping[Hashable, Any], failures: pd.DataFrame | None) -> str:
+    """Sentence on why a patient has no answer; empty for one who has, or if it is not known."""
+    if failures is None:
+        return ""
+    own = failures[(failures["patient"] == name) & (failures["stage"] == "personalization")]
+    is_method = own["kind"] == str(Kind.METHOD)
+    if outcome["stop_reason"] == StopReason.ERROR:
+        own, begin = own[is_method], "The error"
+    elif outcome["n_runs"] == outcome["n_failed"]:
+        own, begin = own[~is_method], f"All {outcome['n_runs']} runs failed"
+    else:
+        return ""
+    if own.empty:
+        return ""
+    # of equally frequent ones the same every time
+    first = own.sort_values(["n_runs", "kind", "text"], ascending=[False, True, True]).iloc[0]
+    said = Failure(name, Kind(first["kind"]), str(first["text"] or ""), ()).sentence
+    return f" {begin}{', mostly' if len(own) > 1 else ''}: {said}."
 
 
 def _values(problem: Problem, patient: Patient, outcome: Mapping[Hashable, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import pandas as pd
 from vitolab.files import atomic, digest, is_stream
 from vitolab.methods import (
     AGENTS,
+    PAPER,
     POLICY,
     by_training,
     find,
@@ -48,7 +49,7 @@ def personalize_file(
     n_states: int,
     n_samples: int | None = None,
     max_runs: int | None = None,
-    methods: Sequence[str] = ("vito",),
+    methods: Sequence[str] = (PAPER,),
     seed: int = 0,
     n_jobs: int = 1,
     results_root: Path | str = "results",
@@ -249,7 +250,7 @@ def personalize_file(
         except BaseException:  # stopped by the user: the next call goes on from here
             run.release()
             raise
-    fitted = fit_table(problem, table, stored.personalizations, methods)
+    fitted = fit_table(problem, table, stored.personalizations, methods, stored.failures)
     if out is not None:
         with atomic(out) as temporary:
             fitted.to_csv(temporary, index=False, float_format="%.8g", encoding="utf-8")

@@ -9,6 +9,7 @@ import holoviews as hv
 import numpy as np
 import pandas as pd
 
+from vitolab.methods import PAPER
 from vitolab.methods import label as method_label
 from vitolab.plots.style import (
     MARKERS,
@@ -121,7 +122,7 @@ def convergence_curves(
     known = set(personalizations["method"])
     references = tuple(name for name in references if name in known)
     setups = order_of(personalizations["setup"].tolist())
-    shown = personalizations[personalizations["method"].isin(["vito", *references])]
+    shown = personalizations[personalizations["method"].isin([PAPER, *references])]
     summary = summarize(shown, ["setup", "method", "n_samples", "repeat", "start"])
     highest = float(summary["runs_all"].max()) * 1.08
     size = (3.7, 2.7)
@@ -131,7 +132,7 @@ def convergence_curves(
         ceilings = _ceilings(setups, solvable) if first else []
         panels.append(
             panel(
-                hv.Overlay([*_learning(personalizations, "vito", measure), *ceilings]),
+                hv.Overlay([*_learning(personalizations, PAPER, measure), *ceilings]),
                 title="Vito" if first else "",
                 xlabel=SAMPLES,
                 ylabel=label,
@@ -214,7 +215,7 @@ def learning_panel(
     """
     name, label, limits, _ = measure
     return panel(
-        hv.Overlay(_learning(personalizations, "vito", name)),
+        hv.Overlay(_learning(personalizations, PAPER, name)),
         title=title,
         xlabel=SAMPLES,
         ylabel=label,
@@ -238,7 +239,7 @@ def policy_curves(personalizations: pd.DataFrame, *, patients: str = "synthetic 
     """
     panels: list[Any] = []
     for measure, label, limits, _ in (SUCCESS, RUNS):
-        items = _learning(personalizations, "vito", measure, suffix=", stochastic")
+        items = _learning(personalizations, PAPER, measure, suffix=", stochastic")
         items += _learning(
             personalizations, "vito-deterministic", measure, "dashed", ", deterministic"
         )

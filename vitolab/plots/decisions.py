@@ -9,12 +9,13 @@ import holoviews as hv
 import numpy as np
 from numpy.typing import NDArray
 
+from vitolab.methods import PAPER
 from vitolab.plots.style import METHOD_COLORS, fill, panel, style
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-CHOSEN_COLOR = METHOD_COLORS["vito"]
+CHOSEN_COLOR = METHOD_COLORS[PAPER]
 DISCARDED_COLOR = "#BBBBBB"
 
 

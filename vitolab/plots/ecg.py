@@ -9,6 +9,7 @@ import holoviews as hv
 import numpy as np
 from numpy.typing import NDArray
 
+from vitolab.methods import PAPER
 from vitolab.models.electrophysiology.leadfield import LEADS
 from vitolab.plots.style import MEASURED_COLOR, METHOD_COLORS, panel, series_color, style
 
@@ -158,4 +159,4 @@ def _color(position: int, number: int) -> str:
     """Colour of one of several ECGs; two are a measurement and its model."""
     if position == 0:
         return MEASURED_COLOR
-    return METHOD_COLORS["vito"] if number == 2 else series_color(position - 1)
+    return METHOD_COLORS[PAPER] if number == 2 else series_color(position - 1)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from vitolab.methods import PAPER
 from vitolab.methods import label as method_label
 from vitolab.plots import paper
 from vitolab.plots.style import (
@@ -127,7 +128,7 @@ def _groups(own: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
         (_power(int(n)), INITIAL_COLOR, initial[initial["n_samples"] == n])
         for n in sorted(initial["n_samples"].dropna().unique())
     ]
-    full = own[own["method"] == "vito"]
+    full = own[own["method"] == PAPER]
     full = full[full["n_samples"] == full["n_samples"].max()]
     groups.append(("Vito", FULL_COLOR, full))
     return [group for group in groups if len(group[2])]

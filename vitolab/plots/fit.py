@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from vitolab.methods import PAPER
 from vitolab.models.circulation.about import PICTURE
 from vitolab.plots.style import (
     MEASURED_COLOR,
@@ -58,7 +59,7 @@ def fit_curves(
         Bands are measurements with their tolerance: green where the model meets them, orange
         where not, strong where the setup is the first to ask for them.
     """
-    rows = personalizations[personalizations["method"] == "vito"].set_index("setup")
+    rows = personalizations[personalizations["method"] == PAPER].set_index("setup")
     measured: dict[str, Any] = {row["setup"]: row for row in patients.to_dict("records")}
     size, gap = (3.0, 2.6), (0.12, 0.3)
     panels = []
@@ -204,7 +205,7 @@ def fit_table(
     measured: dict[str, Any] = {row["setup"]: row for row in patients.to_dict("records")}
     for setup, problem in problems.items():
         own = personalizations[
-            (personalizations["setup"] == setup) & (personalizations["method"] == "vito")
+            (personalizations["setup"] == setup) & (personalizations["method"] == PAPER)
         ]
         outcome = own.iloc[0]
         for objective in problem.objectives:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from vitolab.methods import PAPER
 from vitolab.plots.style import MAP, layout, panel, style
 from vitolab.plots.summary import order_of, summarize
 
@@ -19,7 +20,7 @@ CLIP = 5.0
 CONVERGED = 0.25
 
 # What the paper says of each configuration (section 3.1.2); it does not name its border rule.
-PAPER = {
+WORDS = {
     "base": "solved from the majority of starts; largest error ≈ 110",
     "extended": "solved from every start but one spot near (−1, 2)",
     "extended, restart": "solved from every start",
@@ -52,7 +53,7 @@ def start_errors(
     """
     rows = personalizations[
         (personalizations["setup"] == setup)
-        & (personalizations["method"] == "vito")
+        & (personalizations["method"] == PAPER)
         & (personalizations["repeat"] == repeat)
     ]
     if rows.empty:
@@ -213,7 +214,7 @@ def _maps(
 ) -> Any:
     """One map per setup."""
     size, gap = (2.9, 2.9), (0.25, 0.5)
-    learned = personalizations[personalizations["method"] == "vito"]
+    learned = personalizations[personalizations["method"] == PAPER]
     setups = order_of(learned["setup"].tolist())
     columns = min(columns, len(setups))
     share = 1.0 / (columns + gap[0] * (columns - 1))
@@ -247,11 +248,11 @@ def grid_table(personalizations: pd.DataFrame, patients: pd.DataFrame) -> pd.Dat
     per_start = summarize(personalizations, [*keys, "start"])
     for setup in order_of(personalizations["setup"].tolist()):
         known = personalizations.loc[personalizations["setup"] == setup, "method"].tolist()
-        for method in order_of([*(m for m in known if m == "vito"), *known]):
+        for method in order_of([*(m for m in known if m == PAPER), *known]):
             own = overall[(overall["setup"] == setup) & (overall["method"] == method)]
             starts = per_start[(per_start["setup"] == setup) & (per_start["method"] == method)]
             every = 100.0 * np.mean(starts["success"] == 100.0)
-            learned = method == "vito"
+            learned = method == PAPER
             worst = [
                 start_errors(personalizations, patients, setup, int(repeat))["error"].max()
                 for repeat in (own["repeat"].dropna() if learned else ())
@@ -272,7 +273,7 @@ def grid_table(personalizations: pd.DataFrame, patients: pd.DataFrame) -> pd.Dat
                     "runs, all": round(own["runs_all"].mean(), 1),
                     "runs, solved": round(own["runs_solved"].mean(), 1),
                     "largest error in x": round(max(worst), 2) if worst else np.nan,
-                    "paper": PAPER.get(_configuration(setup), "") if learned else "",
+                    "paper": WORDS.get(_configuration(setup), "") if learned else "",
                 }
             )
     return pd.DataFrame(rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from vitolab.methods import PAPER
 from vitolab.plots.convergence import learning_panel
 from vitolab.plots.learning import policy_map
 from vitolab.plots.style import layout
@@ -31,7 +32,7 @@ def overview(tour: Run, convergence: Run) -> Any:
     background = function_map(
         axis, axis, tour.arrays["landscape/values"], label="log₁₀ f(x)", faint=True
     )
-    traces = tour.traces[tour.traces["method"] == "vito"]
+    traces = tour.traces[tour.traces["method"] == PAPER]
     shown = tour.patients["patient"] == traces["patient"].iloc[0]
     truth = tour.patients.loc[shown, ["truth:x1", "truth:x2"]].to_numpy(float)[0]
     starts = sorted(int(start) for start in traces["start"].unique())

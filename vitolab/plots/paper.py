@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from vitolab.methods import PAPER
 from vitolab.models.circulation.about import PAPER_N_STATES
 from vitolab.models.electrophysiology.about import MODEL as ELECTROPHYSIOLOGY
 
@@ -57,7 +58,7 @@ class Reported(NamedTuple):
 # estimates were stable" and states a limit of 100 runs for the simple method only: its numbers
 # stand beside the cascade without a limit.
 EP_METHODS = {
-    "vito": Reported(67.0, 31.8, (4.1, 5.6), (12.4, 13.3)),
+    PAPER: Reported(67.0, 31.8, (4.1, 5.6), (12.4, 13.3)),
     "bobyqa-simple": Reported(49.0, 20.1, (4.4, 10.8), (15.5, 18.6), (13, 37)),
     "bobyqa-cascade-stable": Reported(68.0, 86.6, (0.1, 0.2), (11.2, 15.8), (31, 51)),
 }

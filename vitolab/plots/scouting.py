@@ -8,6 +8,7 @@ from typing import Any
 import holoviews as hv
 import pandas as pd
 
+from vitolab.methods import PAPER
 from vitolab.plots import paper
 from vitolab.plots.style import MARKERS, layout, panel, series, series_color, style
 from vitolab.plots.summary import order_of, over_repeats, summarize
@@ -18,7 +19,7 @@ PAPER_STATES = {**paper.N_STATES, **paper.EP_N_STATES}
 def scouting_curves(
     personalizations: pd.DataFrame,
     *,
-    method: str = "vito",
+    method: str = PAPER,
     paper_states: Mapping[str, int] = PAPER_STATES,
     patients: str = "synthetic scouting patients",
 ) -> Any:
@@ -83,7 +84,7 @@ def scouting_curves(
 def scouting_table(
     personalizations: pd.DataFrame,
     *,
-    method: str = "vito",
+    method: str = PAPER,
     paper_states: Mapping[str, int] = PAPER_STATES,
 ) -> pd.DataFrame:
     """Number of states that did best, beside the paper's.

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from vitolab.methods import PAPER
 from vitolab.plots import paper
 from vitolab.plots.style import METHOD_COLORS
 from vitolab.plots.summary import order_of, over_repeats, summarize
@@ -64,7 +65,7 @@ def plateau(sizes: FloatArray, success: FloatArray, within: float = PLATEAU_WITH
 
 
 def samples_needed(
-    personalizations: pd.DataFrame, *, method: str = "vito", target: float = TARGET
+    personalizations: pd.DataFrame, *, method: str = PAPER, target: float = TARGET
 ) -> pd.DataFrame:
     """Samples per patient for a success rate and for the plateau, beside the paper's.
 
@@ -168,11 +169,11 @@ def convergence_table(personalizations: pd.DataFrame) -> pd.DataFrame:
 
 def _paper_says(setup: str, method: str, samples: int) -> str:
     """The paper's number for one row."""
-    if setup == "2p" and method == "vito" and samples >= paper.RUNS_2P_FROM:
+    if setup == "2p" and method == PAPER and samples >= paper.RUNS_2P_FROM:
         return f"{paper.RUNS_2P:.1f} runs"
     if setup == "2p" and method == "nelder-mead":
         return f"{paper.RUNS_2P_SIMPLEX} runs, best start"
-    if setup in paper.EP_SETUPS and method == "vito" and samples in paper.EP_RUNS:
+    if setup in paper.EP_SETUPS and method == PAPER and samples in paper.EP_RUNS:
         return f"{paper.EP_RUNS[samples]} runs"
     if setup in paper.EP_SETUPS and not samples and method in paper.EP_METHODS:
         known = paper.EP_METHODS[method]
@@ -207,7 +208,7 @@ def reference_table(
     for setup in order_of(personalizations["setup"].tolist()):
         own = starts[starts["setup"] == setup]
         vito = personalizations[
-            (personalizations["setup"] == setup) & (personalizations["method"] == "vito")
+            (personalizations["setup"] == setup) & (personalizations["method"] == PAPER)
         ]
         if own.empty or vito.empty:
             continue

@@ -40,7 +40,7 @@ def simulator(folder: Path, table: ProblemTable) -> tuple[Simulate, dict[Path, s
     else:
         _check_defined(path, model.function)
         files = KnownFiles.of(sources)
-        function = FileFunction(path, model.function, folder)
+        function = FileFunction(path, model.function, folder, tuple(sources))
         code = function.sources
     made = FunctionModel(function, outputs, model.time_limit, model.workers, model.retries, files)
     return made, {**files.contents, **code}
@@ -91,7 +91,7 @@ def _program(
             raise ValueError(f"model, {what} is {name!r}, expected a file that defines it")
         path = _found(folder, model.file, "model, file")
         _check_defined(path, name)
-        function = FileFunction(path, name, folder)
+        function = FileFunction(path, name, folder, tuple(sources))
         functions[what] = function
         code |= function.sources
     made = ProgramModel(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitolab.asked import checked_seed
 from vitolab.failures import Failure
 from vitolab.files import stream
 from vitolab.fit import Event, Fit, StopReason, Trace, budget, check_budget
@@ -142,7 +143,7 @@ class Optimiser(Value, ABC):
         ValueError
             If no run is allowed or a measurement is missing.
         """
-        allowed = budget(self.problem, max_runs)
+        allowed, seed = budget(self.problem, max_runs), checked_seed(seed)
         return [
             self._fit(
                 patient,
@@ -187,7 +188,7 @@ def random_start(problem: Problem, seed: int) -> FloatArray:
     -------
     ndarray, shape (n_parameters,)
     """
-    start: FloatArray = problem.draw(stream("start", problem.name, seed))[0]
+    start: FloatArray = problem.draw(stream("start", problem.name, checked_seed(seed)))[0]
     return start
 
 

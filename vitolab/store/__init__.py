@@ -8,14 +8,12 @@ from vitolab.store.info import RunInfo, inspect_run, list_runs, newest_progress
 from vitolab.store.opened import OpenRun
 from vitolab.store.opening import open_run
 from vitolab.store.stored import Run, latest
-from vitolab.version import code_version
 
 __all__ = [
     "OpenRun",
     "Run",
     "RunInfo",
     "assemble",
-    "code_version",
     "inspect_run",
     "latest",
     "list_runs",

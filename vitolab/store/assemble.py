@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from vitolab.files import write_arrays, write_json, write_table
+from vitolab.files import write_arrays, write_json
 from vitolab.problem import Problem
-from vitolab.store.columns import ARRAYS, FAILURE_KEYS, KEYS
+from vitolab.store.columns import ARRAYS, FAILURE_KEYS
 from vitolab.store.folder import (
     EXPLORATION,
     FAILURES,
@@ -18,8 +18,10 @@ from vitolab.store.folder import (
     beside_parts,
     finished_parts,
 )
+from vitolab.store.parquet import read_table, write_table
 from vitolab.store.records import SCHEMA, Problems
 from vitolab.store.stored import Run
+from vitolab.store.tables import KEYS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,9 +85,9 @@ def joined(paths: Sequence[Path], keys: Sequence[str]) -> pd.DataFrame:
     tables = []
     for path in paths:
         try:
-            table = pd.read_parquet(path)
-        except (OSError, ValueError) as error:  # pyarrow's ArrowInvalid is a ValueError
-            raise ValueError(f"{path}: damaged, delete it and run again ({error})") from None
+            table = read_table(path)
+        except ValueError:
+            raise ValueError(f"{path}: damaged, delete it and run again") from None
         _check_columns(str(path), table, keys)
         # a column of one part may hold nothing but nulls, and then has no type of its own
         tables.append(table.astype(dict.fromkeys(_NULLABLE, "Int64")))
@@ -133,7 +135,7 @@ def tabulate_failures(path: Path) -> None:
         if table.exists():  # of an earlier attempt
             table.unlink(missing_ok=True)
         return
-    joined = pd.concat([pd.read_parquet(file) for file in found], ignore_index=True)
+    joined = pd.concat([read_table(file) for file in found], ignore_index=True)
     causes = list(FAILURE_KEYS[:-2])
     x = [name for name in joined.columns if name.startswith("x:")]
     # by their values, so that the one that is kept does not depend on the order of the parts

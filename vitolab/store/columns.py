@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vitolab.store.records import ProblemRecord
+from vitolab.store.tables import KEYS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 #: Tables of a run, each in a file ``<name>.parquet``; and the file of its arrays.
 TABLES = ("patients", "personalizations", "traces", "failures")
 ARRAYS = "arrays.npz"
-#: Columns that tell one personalisation from another, in the order of the stored tables.
-KEYS = ("setup", "patient", "method", "n_states", "n_samples", "repeat", "start")
 #: Columns of the table of failed runs before those of the parameters.
 FAILURE_KEYS = ("setup", "stage", "patient", "kind", "text", "n_runs", "n_retries")
 _NEEDED = {
@@ -156,7 +155,7 @@ def _lengths(what: str, n: int, rows: int) -> tuple[int, ...]:
 
 def _check_policy(what: str, array: NDArray[Any], dimensions: int) -> None:
     """Refuse an array of a policy of the wrong kind."""
-    if array.dtype.kind not in "biuf":
+    if array.dtype.kind not in ("biuf" if what.endswith("/failing") else "iuf"):
         raise ValueError(f"{what} is {array.dtype}, expected numbers")
     if array.ndim != dimensions:
         raise ValueError(f"{what} has the shape {array.shape}, expected {dimensions} dimensions")

@@ -23,6 +23,7 @@ from vitolab.files import checked_name, checksum, resolved, temporary_folder, wr
 from vitolab.parallel.processes import process_started
 from vitolab.store.claims import write_claim
 from vitolab.store.info import Status, inspect_run
+from vitolab.store.parquet import is_sound, read_table
 from vitolab.store.records import (
     SCHEMA,
     FileRecord,
@@ -110,13 +111,13 @@ def create(folder: Path, record: Start, claim: Path, failed: Path | None) -> Pat
 def _take_over_parts(source: Path, target: Path) -> None:
     """Share the finished parts of a failed run: they never change once written.
 
-    What belongs to parts that were interrupted is left behind, and parts without an answer are:
-    what made their runs fail may be mended.
+    Left behind is what is damaged, what belongs to parts that were interrupted, and parts without
+    an answer: what made their runs fail may be mended.
     """
     for path in sorted(source.glob("*.parquet")):
         part = source / f"{path.name.partition('.')[0]}.parquet"
-        finished = path.name.startswith(EXPLORATION) or (is_whole(part) and _has_answers(part))
-        if not finished or not is_whole(path):
+        finished = path.name.startswith(EXPLORATION) or (is_sound(part) and _has_answers(part))
+        if not finished or not is_sound(path):
             continue
         try:
             os.link(path, target / path.name)
@@ -126,9 +127,7 @@ def _take_over_parts(source: Path, target: Path) -> None:
 
 def _has_answers(part: Path) -> bool:
     """Whether any run of a part gave an answer, as far as its table tells."""
-    import pandas as pd
-
-    table = pd.read_parquet(part)
+    table = read_table(part)
     if "stop_reason" in table and (table["stop_reason"] == "error").all():
         return False
     if not {"n_runs", "n_failed"} <= set(table.columns):

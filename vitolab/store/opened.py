@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from numpy.typing import NDArray
 
-from vitolab.files import checked_name, digest, resolved, write_json, write_table
+from vitolab.files import checked_name, digest, resolved, write_json
 from vitolab.problem import Problem
 from vitolab.store.assemble import assemble, joined, tabulate_failures
 from vitolab.store.claims import OutOfTime, keep_alive, let_go, sweep, take, write_claim
-from vitolab.store.columns import KEYS
 from vitolab.store.folder import (
     EXPLORATION,
     FAILURES,
@@ -32,8 +31,10 @@ from vitolab.store.folder import (
     write_manifest,
     write_progress,
 )
+from vitolab.store.parquet import is_sound, write_table
 from vitolab.store.records import SCHEMA, Limit, MissingRecord, Start, read_record
 from vitolab.store.stored import Run
+from vitolab.store.tables import KEYS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -163,7 +164,7 @@ class OpenRun:
         return part_file(self.path, key)
 
     def has_part(self, key: str) -> bool:
-        """Whether the part is there, whole.
+        """Whether the part is there, whole and undamaged with all that goes with it.
 
         Parameters
         ----------
@@ -171,7 +172,11 @@ class OpenRun:
             Name of the part: the `vitolab.files.digest` of what tells it from the others.
         """
         self._asked.add(key)
-        return is_whole(self.part(key))
+        part = self.part(key)
+        if not is_whole(part):
+            return False
+        beside = [path for s in (TRACES, FAILURES) if (path := part.with_suffix(s)).exists()]
+        return all(is_sound(path) for path in (part, *beside))
 
     def write_part(
         self,

@@ -120,8 +120,9 @@ def read_knowledge(arrays: Mapping[str, NDArray[Any]], setup: str, problem: Prob
             f"setup {setup}: centroids {centroids.shape}, q {q.shape} and v {v.shape} do not fit "
             f"{problem.n_objectives} objectives and {m} actions"
         )
-    if not all(np.isfinite(array).all() for array in (centroids, q, v)):
-        raise ValueError(f"setup {setup}: its policy holds numbers that are not finite")
+    for name in ("centroids", "q", "v"):
+        if not np.isfinite(own[name]).all():
+            raise ValueError(f"setup {setup}: {name} of its policy is not finite, expected numbers")
     squared = own.get("squared", np.array(False))
     if squared.shape != () or squared.dtype != np.bool_:
         raise ValueError(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from vitolab.files import checksum, read_arrays
 from vitolab.store.columns import ARRAYS, FAILURE_KEYS, check_arrays, check_table
 from vitolab.store.info import folders_in, inspect_run
+from vitolab.store.parquet import read_table
 from vitolab.store.records import Manifest, ProblemRecord, Problems, Start, read_record
 
 if TYPE_CHECKING:
@@ -29,6 +30,22 @@ class Run:
     manifest : Manifest
         What was asked for, how it ended, and the problems by setup. Of a run that is not
         finished, `status` is the status it would have if all ended well, and `files` is empty.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import vitolab as vl
+    >>> from vitolab.store.tables import patient_table
+    >>> problems = {"2p": vl.models.rosenbrock.problem()}
+    >>> patients = vl.models.rosenbrock.cohort(3)
+    >>> sizes = {"n_samples": {"2p": [100]}, "n_states": {"2p": [20]}}
+    >>> with TemporaryDirectory() as results:
+    ...     filled = vl.store.open_run("example", {}, results=results, seed=0)
+    ...     vl.leave_one_out(filled, problems, patients, **sizes, methods=["vito"], max_runs=10)
+    ...     stored = filled.finish(problems=problems, patients=patient_table(problems, patients))
+    ...     run = vl.Run.load(stored.path)
+    ...     run.study, len(run.personalizations), [o.name for o in run.problems["2p"].objectives]
+    ('example', 3, ['t1', 't2'])
     """
 
     path: Path
@@ -124,16 +141,8 @@ class Run:
 
     def _table(self, name: str) -> pd.DataFrame:
         """Read a table."""
-        import pandas as pd
-
         path = self._file(name)
-        try:
-            table = pd.read_parquet(path)
-        except OSError:
-            raise
-        except Exception as error:  # damaged files make pyarrow and pandas raise in many ways
-            why = " ".join(str(error).split())
-            raise ValueError(f"{path}: damaged, expected a table ({why})") from None
+        table = read_table(path)
         check_table(str(path), path.stem, table, self.manifest.problems)
         return table
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from vitolab.failures import Failure
 from vitolab.fit import Fit
 from vitolab.problem import Patient, Problem
 
-#: Columns that tell one personalisation from another.
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Columns that tell one personalisation from another, in the order of the stored tables.
 KEYS = ("setup", "patient", "method", "n_states", "n_samples", "repeat", "start")
 #: Sizes of a training, and their names on an axis.
 SIZES = {"n_samples": "training samples per patient", "n_states": "representative states n_S"}
@@ -58,6 +60,8 @@ def fit_row(problem: Problem, fit: Fit, observed: Problem | None = None) -> dict
 
 def table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Personalizations table of some rows; keys that may be absent are nullable integers."""
+    import pandas as pd
+
     frame = pd.DataFrame(rows)
     nullable = ("n_states", "n_samples", "repeat", "start", "n_states_used")
     return frame.astype(dict.fromkeys(nullable, "Int64"))
@@ -94,6 +98,8 @@ def joined_traces(traces: Sequence[Trace]) -> pd.DataFrame | None:
     Columns of expected misfits, and of reasons, are there if one of them has any, and NaN for all
     others.
     """
+    import pandas as pd
+
     if not traces:
         return None
     names = dict.fromkeys(name for trace in traces for name in trace)
@@ -126,6 +132,8 @@ def failure_table(
         Of the parameters.
     failures : sequence of Failure
     """
+    import pandas as pd
+
     rows = [
         {
             "setup": setup,
@@ -156,6 +164,8 @@ def patient_table(
     truth : mapping of patient name to mapping of parameter name to float, optional
         Read by figures, never by agents.
     """
+    import pandas as pd
+
     rows = []
     for (setup, problem), patient in product(problems.items(), patients):
         row: dict[str, Any] = {"setup": setup, "patient": patient.name}

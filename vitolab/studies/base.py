@@ -96,7 +96,7 @@ Table = tuple[str, "pd.DataFrame"]
 
 
 @dataclass(frozen=True)
-class Part:
+class Content:
     """The content of a section: a sentence, a figure, its numbers.
 
     Attributes
@@ -128,13 +128,13 @@ class Section:
     ----------
     name, title : str
     build : callable
-        ``build(stored, repeat) -> Part``; ValueError where the run lacks what it shows. It imports
-        `vitolab.plots` itself: studies are listed without HoloViews and pandas.
+        ``build(stored, repeat) -> Content``; ValueError where the run lacks what it shows. It
+        imports `vitolab.plots` itself: studies are listed without HoloViews and pandas.
     """
 
     name: str
     title: str
-    build: Callable[[StoredRun, int], Part]
+    build: Callable[[StoredRun, int], Content]
 
 
 def _nothing_follows(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -197,23 +197,38 @@ class Study:
     def open(self, namespace: Mapping[str, Any]) -> OpenRun:
         """Open the run that a notebook fills; see `vitolab.store.open_run`.
 
+        The notebook calls it once, after its cell of parameters and before it computes, and none
+        of these variables has another value by then.
+
         Parameters
         ----------
         namespace : mapping of str to object
-            Variables of the notebook, ``globals()``. The parameters of the study are taken from
-            it, by their names; so are ``results``, ``seed`` and ``run_folder``.
+            Variables of the notebook, ``globals()``. By name it holds each parameter of the
+            profiles, and ``results`` (folder of all results), ``seed``, and ``run_folder`` (folder
+            of the run that `vitolab.studies.run` started, empty if the notebook is opened by
+            hand). Other variables do not count.
+
+        Returns
+        -------
+        OpenRun
 
         Raises
         ------
-        RunInUse, ValueError
-            See `vitolab.store.open_run`; or the notebook lacks a parameter.
+        RunInUse
+            If a live process owns the run.
+        ValueError
+            If variables are missing, or the run was started with others.
         """
         from vitolab.store import open_run
 
         names = next(iter(self.profiles.values()))
-        for name in (*names, "results", "seed", "run_folder"):
-            if name not in namespace:
-                raise ValueError(f"{self.name}: the notebook has no {name!r}, expected its value")
+        needed = (*names, "results", "seed", "run_folder")
+        if missing := [name for name in needed if name not in namespace]:
+            values = "its value" if len(missing) == 1 else "their values"
+            raise ValueError(
+                f"{self.name}: the notebook has no {', '.join(map(repr, missing))}, expected "
+                f"{values}"
+            )
         return open_run(
             self.name,
             {name: namespace[name] for name in names},

@@ -13,7 +13,7 @@ from vitolab.studies.base import (
     N_HEARTS,
     N_STATES,
     PEERS,
-    Part,
+    Content,
     Section,
     StoredRun,
     Study,
@@ -30,7 +30,7 @@ _AGENTS: Mapping[str, Any] = {
 }
 
 
-def _curves(stored: StoredRun, repeat: int) -> Part:
+def _curves(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
 
     part = shared.agents(stored, repeat)

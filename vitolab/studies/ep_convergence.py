@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from vitolab.studies import shared
-from vitolab.studies.base import BOBYQA_AND_PEERS, EP, N_HEARTS, Part, StoredRun, Study, choices
+from vitolab.studies.base import BOBYQA_AND_PEERS, EP, N_HEARTS, Content, StoredRun, Study, choices
 
 
-def _numbers(stored: StoredRun, repeat: int) -> Part:
+def _numbers(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
 
     rows = stored.personalizations
@@ -16,7 +16,7 @@ def _numbers(stored: StoredRun, repeat: int) -> Part:
         ("Who can be solved at all", plots.solvable_table(rows)),
         ("All numbers", plots.convergence_table(rows)),
     )
-    return Part("Results of this run beside those of the paper.", tables=tables)
+    return Content("Results of this run beside those of the paper.", tables=tables)
 
 
 STUDY = Study(

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from vitolab.studies import shared
-from vitolab.studies.base import EP, N_HEARTS, Part, Section, StoredRun, Study, choices
+from vitolab.studies.base import EP, N_HEARTS, Content, Section, StoredRun, Study, choices
 
 
-def _boxes(stored: StoredRun, repeat: int) -> Part:
+def _boxes(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
     from vitolab.studies import words
 
     problem = next(iter(stored.problems.values()))
     table = plots.initialization_table(stored.personalizations, problem.objectives)
-    return Part(
+    return Content(
         words.boxes(table),
         plots.initialization_boxes(stored.personalizations, problem.objectives),
         (("Medians and quartiles of the absolute misfits", table),),

@@ -7,7 +7,7 @@ from vitolab.studies.base import (
     BOBYQA_AND_PEERS,
     EP,
     N_HEARTS,
-    Part,
+    Content,
     Section,
     StoredRun,
     Study,
@@ -15,7 +15,7 @@ from vitolab.studies.base import (
 )
 
 
-def _numbers(stored: StoredRun, repeat: int) -> Part:
+def _numbers(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
 
     rows = stored.personalizations
@@ -23,7 +23,7 @@ def _numbers(stored: StoredRun, repeat: int) -> Part:
         ("Success, errors and cost, beside the paper's", plots.ep_table(rows, stored.patients)),
         ("Who can be solved at all", plots.solvable_table(rows)),
     )
-    return Part("Results of this run beside those of the paper.", tables=tables)
+    return Content("Results of this run beside those of the paper.", tables=tables)
 
 
 STUDY = Study(

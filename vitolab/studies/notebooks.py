@@ -15,8 +15,9 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
+
+from vitolab.parallel.folders import longest_name, own_folder
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -204,9 +205,9 @@ def _private_folder() -> Iterator[Path]:
     """
     folder = tempfile.gettempdir()
     for other in (os.environ.get("XDG_RUNTIME_DIR", ""), "/tmp", "/dev/shm"):
-        if not _holds_sockets(Path(folder, "vitolab-12345678")) and os.access(other, os.W_OK):
+        if not _holds_sockets(Path(folder, longest_name())) and os.access(other, os.W_OK):
             folder = other
-    with TemporaryDirectory(prefix="vitolab-", dir=folder) as name:
+    with own_folder(folder) as name:
         yield Path(name)
 
 

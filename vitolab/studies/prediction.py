@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vitolab.studies.base import PEERS, Part, Section, StoredRun, Study, choices
+from vitolab.studies.base import PEERS, Content, Section, StoredRun, Study, choices
 
 _BOLUS: Mapping[str, Any] = {"data": "", "n_samples": 100, "episode": 1}
 #: Subjects of the file that comes with the package.
 _SYNTHETIC = "synthetic subjects"
 
 
-def _forecast(stored: StoredRun, repeat: int) -> Part:
+def _forecast(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
     from vitolab.uncertainty import summary
 
@@ -29,7 +29,7 @@ def _forecast(stored: StoredRun, repeat: int) -> Part:
     if subjects == _SYNTHETIC:
         sentence += " Their errors say nothing about real patients."
     figure = plots.forecast_changes(rows, method=method, subjects=subjects)
-    return Part(sentence, figure, (("Errors", table),))
+    return Content(sentence, figure, (("Errors", table),))
 
 
 def _read(file: Path) -> object:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vitolab.methods import METHODS
-from vitolab.store.display import say
+from vitolab.display import say
+from vitolab.methods import METHODS, PAPER
 from vitolab.studies import shared
-from vitolab.studies.base import PEERS, Part, Section, StoredRun, Study, choices
+from vitolab.studies.base import PEERS, Content, Section, StoredRun, Study, choices
 
 if TYPE_CHECKING:
     from vitolab.problemfile import OwnProblem
@@ -73,33 +73,33 @@ def _check(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {"problem": str(own.path), "problem_key": own.key}
 
 
-def _states(stored: StoredRun, repeat: int) -> Part:
+def _states(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
     from vitolab.plots.summary import summarize
     from vitolab.studies import words
 
-    rows = stored.personalizations[stored.personalizations["method"] == "vito"]
+    rows = stored.personalizations[stored.personalizations["method"] == PAPER]
     if rows.empty:
-        return Part("The paper's agent did not take part: the others have no states.")
+        return Content("The paper's agent did not take part: the others have no states.")
     rows = rows[rows["n_samples"] == rows["n_samples"].max()]
     table = words.named(summarize(rows, ["setup", "n_states"]))
-    return Part(
+    return Content(
         words.sweep(rows, "n_states", "states"),
         plots.scouting_curves(rows, patients="patients of a file, leave-one-out"),
         (("Means over patients and repeats", table),),
     )
 
 
-def _curves(stored: StoredRun, repeat: int) -> Part:
+def _curves(stored: StoredRun, repeat: int) -> Content:
     rows = stored.personalizations  # the study also goes through numbers of states
     rows = rows[rows["n_states"].isna() | (rows["n_states"] == rows["n_states"].max())]
     return shared.agents(stored, repeat, rows, "of a file", "patients of a file")
 
 
-def _failures(stored: StoredRun, repeat: int) -> Part:
+def _failures(stored: StoredRun, repeat: int) -> Content:
     failures = stored.failures
     if failures.empty:
-        return Part("All forward runs answered.")
+        return Content("All forward runs answered.")
     n_runs = int(stored.personalizations["n_runs"].sum())
     own = failures[failures["stage"] == "personalization"]
     counts = failures.groupby("kind", sort=False)["n_runs"].sum().sort_values(ascending=False)
@@ -110,7 +110,7 @@ def _failures(stored: StoredRun, repeat: int) -> Part:
         f"{failures['n_runs'].sum() - own['n_runs'].sum()} of the exploration. The parameters are "
         "those of one run of each kind and patient."
     )
-    return Part(sentence, tables=(("Failed runs by cause", failures),))
+    return Content(sentence, tables=(("Failed runs by cause", failures),))
 
 
 STUDY = Study(

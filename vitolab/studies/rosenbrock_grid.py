@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from vitolab.methods import PAPER
 from vitolab.studies import shared
-from vitolab.studies.base import Part, Section, StoredRun, Study, choices
+from vitolab.studies.base import Content, Section, StoredRun, Study, choices
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,7 +54,7 @@ def worst_functions(stored: StoredRun, setup: str, repeat: int) -> pd.DataFrame:
     from vitolab import plots
 
     rows, patients = stored.personalizations, stored.patients
-    rows = rows[(rows["setup"] == setup) & (rows["method"] == "vito") & (rows["repeat"] == repeat)]
+    rows = rows[(rows["setup"] == setup) & (rows["method"] == PAPER) & (rows["repeat"] == repeat)]
     truths = [name for name in map(str, patients) if name.startswith("truth:")]
     truth = patients.drop_duplicates("patient").set_index("patient")[truths]
     last = rows[[name.replace("truth:", "last:") for name in truths]].to_numpy(float)
@@ -74,7 +75,7 @@ def worst_functions(stored: StoredRun, setup: str, repeat: int) -> pd.DataFrame:
     )
 
 
-def _maps(stored: StoredRun, repeat: int, draw: Any, draw_all: Any) -> Part:
+def _maps(stored: StoredRun, repeat: int, draw: Any, draw_all: Any) -> Content:
     """Maps of the grid of starts, one per setup."""
     import pandas as pd
 
@@ -83,13 +84,13 @@ def _maps(stored: StoredRun, repeat: int, draw: Any, draw_all: Any) -> Part:
     from vitolab.studies import words
 
     tables = (stored.personalizations, stored.patients, _starts(stored.arrays))
-    learned = stored.personalizations["method"] == "vito"
+    learned = stored.personalizations["method"] == PAPER
     setups = order_of(stored.personalizations.loc[learned, "setup"].tolist())
     hover = tuple(worst_functions(stored, setup, repeat) for setup in setups)
     maps = [draw(*tables, setup, repeat) for setup in setups]
     starts = pd.concat([t.assign(setup=s) for s, t in zip(setups, hover, strict=True)])
     columns = ["setup", *hover[0].columns]
-    return Part(
+    return Content(
         words.grid(setups, hover),
         draw_all(*tables, repeat),
         (("Each start with its worst function", starts[columns]),),
@@ -98,23 +99,25 @@ def _maps(stored: StoredRun, repeat: int, draw: Any, draw_all: Any) -> Part:
     )
 
 
-def _errors(stored: StoredRun, repeat: int) -> Part:
+def _errors(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
 
     return _maps(stored, repeat, plots.grid_error_map, plots.grid_error_maps)
 
 
-def _success(stored: StoredRun, repeat: int) -> Part:
+def _success(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
 
     return _maps(stored, repeat, plots.grid_success_map, plots.grid_success_maps)
 
 
-def _numbers(stored: StoredRun, repeat: int) -> Part:
+def _numbers(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
 
     table = plots.grid_table(stored.personalizations, stored.patients)
-    return Part("Every setup and method, beside the paper's words.", tables=(("Outcome", table),))
+    return Content(
+        "Every setup and method, beside the paper's words.", tables=(("Outcome", table),)
+    )
 
 
 STUDY = Study(

@@ -13,11 +13,12 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from vitolab.asked import checked_count, checked_seed
+from vitolab.display import say, shown
 from vitolab.files import atomic, checked_name, resolved, write_json
 from vitolab.parallel.slurm import check_slurm, slurm
 from vitolab.parallel.workers import SCHEDULER, check_scheduler, is_exposed, processors
 from vitolab.store.claims import OutOfTime
-from vitolab.store.display import say, shown
 from vitolab.store.folder import stored_parameters
 from vitolab.store.info import RunInfo, inspect_run, read_progress
 from vitolab.store.opened import OpenRun
@@ -81,17 +82,16 @@ def run(
         If a parameter is not one of the notebook, or not of its type, or the workers cannot be
         used.
     ConnectionError
-        If the scheduler does not answer.
+        If the scheduler does not answer, or all workers are lost or refused; what is finished is
+        kept.
     RunInUse
         If a live process is computing the run.
     """
     notebook = find_notebook(study.notebook)
     parameters = checked_parameters(study, profile, overrides or {})
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
-        raise ValueError(f"{study.name}: seed is {seed!r}, expected a whole number from 0 to 2^63")
-    jobs = n_jobs if n_jobs is not None else processors()
-    if jobs < 1:
-        raise ValueError(f"{study.name}: the number of jobs is {jobs}, expected at least 1")
+    seed = checked_seed(seed, f"{study.name}: seed")
+    asked = processors() if n_jobs is None else n_jobs
+    jobs = checked_count(f"{study.name}: the number of jobs", asked)
     working = _workers(study, scheduler, cluster, n_workers)
     if max_hours is not None and not 0 < max_hours < math.inf:
         raise ValueError(f"{study.name}: max_hours is {max_hours}, expected above 0")
@@ -123,7 +123,10 @@ def run(
             run.allow(max_hours)
         with working as environment, shown(lambda: read_progress(run.path)):
             reason = execute(notebook, run.path, {**parameters, **given}, environment)
-        if not reason.startswith(f"{OutOfTime.__name__}: "):
+        kind, _, sentence = reason.partition(": ")
+        if kind == ConnectionError.__name__:
+            raise ConnectionError(sentence)  # nothing of the run is wrong: it waits for workers
+        if kind != OutOfTime.__name__:
             run.close("failed" if reason else "complete", reason)
     finally:
         run.release()  # stopped by hand or by the clock: interrupted, and free to be resumed
@@ -206,6 +209,6 @@ def _check_unchanged(
         raise ProblemError(
             [
                 *(f"{start}{change}" for change in changed),
-                "expected what it was started with, or --again to begin another run",
+                "expected what it was started with, or again=True to begin another run",
             ]
         )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from vitolab.studies.base import Part, Section, StoredRun
+from vitolab.methods import PAPER
+from vitolab.studies.base import Content, Section, StoredRun
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +27,7 @@ def agents(
     rows: pd.DataFrame | None = None,
     whose: str = "synthetic",
     patients: str = "synthetic patients",
-) -> Part:
+) -> Content:
     """Agents against training.
 
     Parameters
@@ -47,10 +48,10 @@ def agents(
     figure = plots.agent_curves(
         rows, patients=patients, episode=episode if isinstance(episode, int) else 1
     )
-    return Part(words.agents(table), figure, (("All numbers", table),))
+    return Content(words.agents(table), figure, (("All numbers", table),))
 
 
-def _methods(stored: StoredRun, repeat: int) -> Part:
+def _methods(stored: StoredRun, repeat: int) -> Content:
     from vitolab.plots.methods import methods_figure, methods_table
     from vitolab.plots.summary import order_of
     from vitolab.studies import words
@@ -58,24 +59,24 @@ def _methods(stored: StoredRun, repeat: int) -> Part:
     rows = stored.personalizations
     groups = [(setup, rows[rows["setup"] == setup]) for setup in order_of(rows["setup"].tolist())]
     table = methods_table(groups)
-    return Part(words.methods(table), methods_figure(groups), (("Success and cost", table),))
+    return Content(words.methods(table), methods_figure(groups), (("Success and cost", table),))
 
 
-def _patients(stored: StoredRun, repeat: int) -> Part:
+def _patients(stored: StoredRun, repeat: int) -> Content:
     from vitolab.studies import words
 
     rows = stored.personalizations
     table = words.by_patient(rows, stored.problems)
-    return Part(words.solved(rows), tables=(("Patient by patient", table),))
+    return Content(words.solved(rows), tables=(("Patient by patient", table),))
 
 
-def _paths(stored: StoredRun, repeat: int) -> Part:
+def _paths(stored: StoredRun, repeat: int) -> Content:
     """Paths of one function from several starts."""
     from vitolab import plots
     from vitolab.studies import words
 
     traces = stored.traces
-    traces = traces[traces["method"] == "vito"]
+    traces = traces[traces["method"] == PAPER]
     if traces.empty:
         raise ValueError("the run stored no traces of Vito, which this figure shows")
     first = traces.iloc[0]
@@ -92,51 +93,51 @@ def _paths(stored: StoredRun, repeat: int) -> Part:
     )
     shown = own[["start", "iteration", "event", *(c for c in own if c[:2] in ("x:", "c:"))]]
     ends = shown.groupby("start").tail(1)
-    return Part(words.paths(own), figure, (("The last forward run from each start", ends),))
+    return Content(words.paths(own), figure, (("The last forward run from each start", ends),))
 
 
-def _scouting(stored: StoredRun, repeat: int) -> Part:
+def _scouting(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
     from vitolab.studies import words
 
-    rows = stored.personalizations[stored.personalizations["method"] == "vito"]
+    rows = stored.personalizations[stored.personalizations["method"] == PAPER]
     table = words.named(plots.summarize(rows, ["setup", "n_states"]))
-    return Part(
+    return Content(
         words.sweep(rows, "n_states", "states"),
         plots.scouting_curves(stored.personalizations),
         (("Means over patients and repeats", table),),
     )
 
 
-def _scouting_numbers(stored: StoredRun, repeat: int) -> Part:
+def _scouting_numbers(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
 
     table = plots.scouting_table(stored.personalizations)
     sentence = "The number of states that did best, beside the paper's; it is shown only."
-    return Part(sentence, tables=(("Number of states", table),))
+    return Content(sentence, tables=(("Number of states", table),))
 
 
-def _policies(stored: StoredRun, repeat: int) -> Part:
+def _policies(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
     from vitolab.studies import words
 
     rows = stored.personalizations
-    rows = rows[rows["method"].isin(["vito", "vito-deterministic"])]
+    rows = rows[rows["method"].isin([PAPER, "vito-deterministic"])]
     table = words.named(plots.summarize(rows, ["setup", "method", "n_samples"]))
-    return Part(
+    return Content(
         words.drawing(rows),
         plots.policy_curves(stored.personalizations),
         (("Stochastic and deterministic policy", table),),
     )
 
 
-def _restarts(stored: StoredRun, repeat: int) -> Part:
+def _restarts(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
     from vitolab.studies import words
 
-    rows = stored.personalizations[stored.personalizations["method"] == "vito"]
+    rows = stored.personalizations[stored.personalizations["method"] == PAPER]
     table = words.named(plots.summarize(rows, ["setup", "n_samples"]))
-    return Part(
+    return Content(
         words.restarts(table),
         plots.restart_curves(stored.personalizations),
         (("Solved without a restart", table),),
@@ -159,7 +160,7 @@ SCOUTING = (
 
 
 def convergence(
-    references: tuple[str, ...], numbers: Callable[[StoredRun, int], Part]
+    references: tuple[str, ...], numbers: Callable[[StoredRun, int], Content]
 ) -> tuple[Section, ...]:
     """Sections of a study of the number of training samples.
 
@@ -171,7 +172,7 @@ def convergence(
         Builds the section of the numbers.
     """
 
-    def curves(stored: StoredRun, repeat: int) -> Part:
+    def curves(stored: StoredRun, repeat: int) -> Content:
         from vitolab import plots
         from vitolab.studies import words
 
@@ -180,8 +181,8 @@ def convergence(
         if stored.finished and "solvable" in stored.patients:
             solvable = stored.patients
         known = tuple(m for m in references if m in set(rows["method"]))
-        table = plots.convergence_table(rows[rows["method"].isin(["vito", *known])])
-        return Part(
+        table = plots.convergence_table(rows[rows["method"].isin([PAPER, *known])])
+        return Content(
             words.sweep(rows, "n_samples", "samples per patient", known),
             plots.convergence_curves(rows, references=known, solvable=solvable),
             (("Numbers of these curves, beside the paper's", table),),

@@ -11,7 +11,7 @@ from vitolab.studies.base import (
     N_STATES,
     PEERS,
     SIMPLEX_AND_PEERS,
-    Part,
+    Content,
     Section,
     StoredRun,
     Study,
@@ -22,7 +22,7 @@ from vitolab.studies.base import (
 _STABLE: Mapping[str, Any] = {"deviation_share": 0.5, "episode": 1, "n_states": N_STATES}
 
 
-def _spread(stored: StoredRun, repeat: int) -> Part:
+def _spread(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
     from vitolab.uncertainty import summary
 
@@ -37,7 +37,7 @@ def _spread(stored: StoredRun, repeat: int) -> Part:
         f"{reference} over what both solved."
     )
     table = summary.stability_table(rows, problems, reference=reference)
-    return Part(sentence, plots.stability_spread(rows, problems), (("All numbers", table),))
+    return Content(sentence, plots.stability_spread(rows, problems), (("All numbers", table),))
 
 
 STUDY = Study(

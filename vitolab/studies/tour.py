@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from vitolab.studies import shared
-from vitolab.studies.base import Part, Section, StoredRun, Study
+from vitolab.studies.base import Content, Section, StoredRun, Study
 
 
-def _map(stored: StoredRun, repeat: int) -> Part:
+def _map(stored: StoredRun, repeat: int) -> Content:
     import pandas as pd
 
     from vitolab import plots
@@ -23,7 +23,7 @@ def _map(stored: StoredRun, repeat: int) -> Part:
     points = {"x₁": arrays["policy/x"][:, 0], "x₂": arrays["policy/x"][:, 1]}
     table = pd.DataFrame(points | {"steps in x₁": steps[:, 0], "steps in x₂": steps[:, 1]})
     sentence = "The best action at points of parameter space, for one function."
-    return Part(sentence, figure, (("Best action at each point", table),))
+    return Content(sentence, figure, (("Best action at each point", table),))
 
 
 STUDY = Study(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vitolab.studies import shared
-from vitolab.studies.base import N_CIRCULATION, Part, Section, StoredRun, Study, choices
+from vitolab.studies.base import N_CIRCULATION, Content, Section, StoredRun, Study, choices
 
 #: The error of a measurement, in tolerances, and what the continuous agent learns from.
 _SURE: Mapping[str, Any] = {
@@ -17,7 +17,7 @@ _SURE: Mapping[str, Any] = {
 }
 
 
-def _solutions(stored: StoredRun, repeat: int) -> Part:
+def _solutions(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
     from vitolab.uncertainty import summary
 
@@ -28,10 +28,12 @@ def _solutions(stored: StoredRun, repeat: int) -> Part:
         "determine them: the range of its solutions, as a share of the domain. It grows with the "
         "number of solutions."
     )
-    return Part(sentence, plots.solution_ranges(rows, problems), (("Range of solutions", table),))
+    return Content(
+        sentence, plots.solution_ranges(rows, problems), (("Range of solutions", table),)
+    )
 
 
-def _posterior(stored: StoredRun, repeat: int) -> Part:
+def _posterior(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
 
     rows, problems = stored.personalizations, shared.problems(stored)
@@ -51,10 +53,10 @@ def _posterior(stored: StoredRun, repeat: int) -> Part:
         "90 % are shaded, marks below are the solutions of all methods. The true parameters are "
         "those of the model that made the patient."
     )
-    return Part(sentence, figure)
+    return Content(sentence, figure)
 
 
-def _coverage(stored: StoredRun, repeat: int) -> Part:
+def _coverage(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
     from vitolab.uncertainty import summary
 
@@ -68,7 +70,7 @@ def _coverage(stored: StoredRun, repeat: int) -> Part:
         "grey is binomial error. It has to on patients of the personalised model itself, and need "
         "not on those of a richer one."
     )
-    return Part(sentence, plots.coverage_curves(rows, problems), tables)
+    return Content(sentence, plots.coverage_curves(rows, problems), tables)
 
 
 def _check(parameters: Mapping[str, Any]) -> Mapping[str, Any]:

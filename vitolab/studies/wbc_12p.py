@@ -11,7 +11,7 @@ from vitolab.studies.base import (
     N_CIRCULATION,
     PEERS,
     SIMPLEX_AND_PEERS,
-    Part,
+    Content,
     Section,
     StoredRun,
     Study,
@@ -25,14 +25,14 @@ _MANY: Mapping[str, Any] = {
 }
 
 
-def _scaling(stored: StoredRun, repeat: int) -> Part:
+def _scaling(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
     from vitolab.studies import words
 
     rows = stored.personalizations
     table = plots.agent_table(rows)
     figure = plots.scaling_curves(rows, shared.problems(stored))
-    return Part(words.agents(table), figure, (("All numbers", table),))
+    return Content(words.agents(table), figure, (("All numbers", table),))
 
 
 STUDY = Study(

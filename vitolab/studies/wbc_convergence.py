@@ -7,14 +7,14 @@ from vitolab.studies.base import (
     N_CIRCULATION,
     N_STATES,
     SIMPLEX_AND_PEERS,
-    Part,
+    Content,
     StoredRun,
     Study,
     choices,
 )
 
 
-def _numbers(stored: StoredRun, repeat: int) -> Part:
+def _numbers(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
 
     rows = stored.personalizations
@@ -28,7 +28,7 @@ def _numbers(stored: StoredRun, repeat: int) -> Part:
         tables.append(("Normalised or plain misfit", plots.weighting_table(rows)))
     tables.append(("Who can be solved at all", plots.solvable_table(rows)))
     tables.append(("All numbers", plots.convergence_table(rows)))
-    return Part("Results of this run beside those of the paper.", tables=tuple(tables))
+    return Content("Results of this run beside those of the paper.", tables=tuple(tables))
 
 
 STUDY = Study(

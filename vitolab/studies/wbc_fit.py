@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from vitolab.studies import shared
-from vitolab.studies.base import N_STATES, Part, Section, StoredRun, Study, choices
+from vitolab.studies.base import N_STATES, Content, Section, StoredRun, Study, choices
 
 #: Curves of a loop, and their labels.
 _CURVES = {"time": "time [s]", "lv_volume": "LV volume [mL]", "lv_pressure": "LV pressure [mmHg]"}
 
 
-def _fit(stored: StoredRun, repeat: int) -> Part:
+def _fit(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
     from vitolab.studies import words
 
     tables = (stored.personalizations, stored.patients, stored.problems)
     table = plots.fit_table(*tables)
-    return Part(
+    return Content(
         words.solved(stored.personalizations),
         plots.fit_curves(stored.arrays, *tables),
         (("Objective by objective", table),),
     )
 
 
-def _loops(stored: StoredRun, repeat: int) -> Part:
+def _loops(stored: StoredRun, repeat: int) -> Content:
     import pandas as pd
 
     from vitolab import plots
@@ -34,10 +34,10 @@ def _loops(stored: StoredRun, repeat: int) -> Part:
         curves = {name: stored.arrays[f"{setup}/{name}"] for name in _CURVES}
         table = pd.DataFrame({label: curves[name] for name, label in _CURVES.items()})
         tables.append(table.assign(setup=setup))
-    return Part(sentence, figure, (("The curves of the model", pd.concat(tables)),))
+    return Content(sentence, figure, (("The curves of the model", pd.concat(tables)),))
 
 
-def _history(stored: StoredRun, repeat: int) -> Part:
+def _history(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
     from vitolab.plots.summary import setups_of
 
@@ -48,7 +48,7 @@ def _history(stored: StoredRun, repeat: int) -> Part:
     shown = trace[["iteration", "event", *(c for c in trace if str(c).startswith("c:"))]]
     shown = shown.dropna(axis=1, how="all")
     sentence = f"Misfits after each of {len(trace)} forward runs, in tolerances, in {setup}."
-    return Part(sentence, figure, (("Forward run by forward run", shown),))
+    return Content(sentence, figure, (("Forward run by forward run", shown),))
 
 
 STUDY = Study(

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vitolab import plots
-from vitolab.methods import REFERENCES, is_agent
+from vitolab.methods import PAPER, REFERENCES, is_agent
 from vitolab.methods import label as method_label
 from vitolab.plots.summary import order_of, setups_of, summarize
 from vitolab.store.records import ProblemRecord
@@ -53,7 +53,7 @@ def sweep(
     sentences = []
     for setup in order_of(personalizations["setup"].tolist()):
         own = personalizations[personalizations["setup"] == setup]
-        means = summarize(own[own["method"] == "vito"], [size])
+        means = summarize(own[own["method"] == PAPER], [size])
         if means.empty:
             continue
         first, last = means.iloc[0], means.iloc[-1]
@@ -95,7 +95,7 @@ def drawing(personalizations: pd.DataFrame) -> str:
         rate = 100.0 * own.groupby("method")["solved"].mean()
         if len(rate) == 2:
             sentences.append(
-                f"{setup}: {rate['vito']:.0f} % solved when actions are drawn, "
+                f"{setup}: {rate[PAPER]:.0f} % solved when actions are drawn, "
                 f"{rate['vito-deterministic']:.0f} % when the best is taken."
             )
     return "\n".join(sentences) or "The run holds one kind of policy only."
@@ -127,7 +127,7 @@ def methods(table: pd.DataFrame) -> str:
     sentences = []
     for setup in order_of(table.iloc[:, 0].tolist()):
         own = table[table.iloc[:, 0] == setup]
-        vito = own[own["method"] == "vito"]
+        vito = own[own["method"] == PAPER]
         others = own[own["method"].isin(_REFERENCES)]
         line = f"{setup}:"
         if len(vito):

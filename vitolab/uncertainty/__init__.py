@@ -8,7 +8,7 @@ their figures by `vitolab.plots`.
 from vitolab.uncertainty.bolus import Bolus, read_bolus
 from vitolab.uncertainty.coverage import posteriors, simulated_patients
 from vitolab.uncertainty.forecast import forecasts, refit_volume
-from vitolab.uncertainty.methods import Learning, Methods, vito_learner
+from vitolab.uncertainty.methods import Learning, Methods
 from vitolab.uncertainty.posterior import LogProbability, Posterior, sample_posterior
 from vitolab.uncertainty.solutions import Solutions, solution_set
 from vitolab.uncertainty.stability import perturbed, stability
@@ -41,5 +41,4 @@ __all__ = [
     "solution_set",
     "stability",
     "stability_table",
-    "vito_learner",
 ]

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from vitolab.asked import checked_seed
 from vitolab.failures import Failure
 from vitolab.files import digest, stream
 from vitolab.fit import budget
@@ -61,7 +62,7 @@ def simulated_patients(
         If a deviation is missing or not positive, or the model fails at a thousand draws for one
         patient.
     """
-    error = deviations(problem, deviation)
+    error, seed = deviations(problem, deviation), checked_seed(seed)
     patients, truth = [], {}
     for i in range(n):
         rng = stream("simulated patient", problem.name, seed, i)

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vitolab.fit import Personalizer
-from vitolab.guard import attempted
-from vitolab.methods import EPISODE, REFERENCES, Settings, build, find, learn
+from vitolab.methods import AGENTS, EPISODE, REFERENCES, Settings, build, find, learn
 from vitolab.problem import Patient, Problem
 from vitolab.trajectories import Trajectories
 from vitolab.validation import child_seed
@@ -23,26 +22,23 @@ from vitolab.validation.parts import (
     workers,
 )
 
-#: Learns from walks: ``learner(problem, walks, seed=...)``.
-Learner = Callable[..., Personalizer]
-
 
 @dataclass(frozen=True)
 class Learning:
-    """An agent, and what it learns from.
+    """What an agent learns from, and how.
 
     Attributes
     ----------
-    learner : callable
-        ``learner(problem, walks, seed=...)``, such as `vito_learner` or ``ContinuousVito.learn``.
     n_samples : int
         Transitions per training patient.
+    settings : Settings
+        See `vitolab.methods.learn`; the walks may allow fewer states than it says.
     n_steps : int
         Steps of each explored walk.
     """
 
-    learner: Learner
     n_samples: int
+    settings: Settings = field(default_factory=Settings)
     n_steps: int = EPISODE
 
 
@@ -59,7 +55,7 @@ class Methods:
     references : sequence of str
         Names of reference methods, see `vitolab.methods`.
     learners : mapping of str to Learning
-        By method name.
+        By name of an agent, see `vitolab.methods`.
     training : sequence of Patient
         Who is explored; the patient at hand is always left out. Explored walks do not depend on
         measurements.
@@ -67,7 +63,7 @@ class Methods:
     Raises
     ------
     ValueError
-        If there is no method, a name is not known or used twice, or nobody is left to learn from.
+        If there is no method, a name is not known, or nobody is left to learn from.
     """
 
     references: Sequence[str] = ()
@@ -79,8 +75,8 @@ class Methods:
             raise ValueError("methods: there is none, expected a reference or a learner")
         for name in self.references:
             find(name, REFERENCES)
-            if name in self.learners:
-                raise ValueError(f"method {name!r} occurs twice, expected once")
+        for name in self.learners:
+            find(name, AGENTS)
         if self.learners and len(self.training) < 2:
             raise ValueError(
                 f"{len(self.training)} training patients, expected at least 2 to leave one out"
@@ -164,14 +160,5 @@ class Methods:
         fold_seed = child_seed(child_seed(seed, "repeat", 0), "fold", patient.name)
         for name, learning in self.learners.items():
             train = walks[learning.n_steps].without(patient.name).first(learning.n_samples)
-            found[name] = attempted(partial(learning.learner, problem, train, seed=fold_seed))
+            found |= learn([name], problem, train, fold_seed, learning.settings)
         return found
-
-
-def vito_learner(n_states: int) -> Learner:
-    """Learner of the paper's agent, with fewer states where the walks do not allow so many."""
-    return partial(_vito, n_states=n_states)
-
-
-def _vito(problem: Problem, walks: Trajectories, *, seed: int, n_states: int) -> Personalizer:
-    return learn(["vito"], problem, walks, seed, Settings(n_states=n_states))["vito"]

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vitolab.asked import checked_seed
 from vitolab.failures import Failure, Record
 from vitolab.files import digest, stream
 from vitolab.problem import FloatArray, Patient, Problem
@@ -212,7 +213,12 @@ def sample_posterior(
     def in_cube(unit: FloatArray) -> FloatArray:
         return target(problem.lower + unit * span)
 
-    unit = _walkers(problem, starts, n_walkers, stream("walkers", problem.name, seed, patient.name))
+    unit = _walkers(
+        problem,
+        starts,
+        n_walkers,
+        stream("walkers", problem.name, checked_seed(seed), patient.name),
+    )
     first = in_cube(unit)
     if not np.isfinite(first).any():
         raise ValueError(

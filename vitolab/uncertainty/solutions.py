@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from vitolab.asked import checked_count, checked_seed
 from vitolab.files import stream
 from vitolab.fit import Fit, Personalizer, budget
 from vitolab.guard import personalized
@@ -97,9 +98,8 @@ def spread_starts(problem: Problem, n_starts: int, seed: int) -> FloatArray:
     ValueError
         If no start is asked for.
     """
-    if n_starts < 1:
-        raise ValueError(f"n_starts is {n_starts}, expected at least 1")
-    return problem.draw(stream("solution set", problem.name, seed), n_starts)
+    n_starts = checked_count("n_starts", n_starts)
+    return problem.draw(stream("solution set", problem.name, checked_seed(seed)), n_starts)
 
 
 def solution_set(

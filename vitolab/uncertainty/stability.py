@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from vitolab.asked import checked_seed
 from vitolab.failures import Failure
 from vitolab.files import digest, stream
 from vitolab.fit import budget
@@ -42,7 +43,7 @@ def perturbed(
     ValueError
         If a deviation is missing or not positive.
     """
-    error = deviations(problem, deviation)
+    error, seed = deviations(problem, deviation), checked_seed(seed)
     z = problem.measured(patient)
     again = []
     for k in range(n):

@@ -14,7 +14,7 @@ from vitolab.files import digest, stream
 from vitolab.fit import Personalizer, budget
 from vitolab.guard import Unlearned, attempted, personalized
 from vitolab.initialization import Initializer
-from vitolab.methods import EPISODE, Settings, by_training, learn, n_states_used
+from vitolab.methods import EPISODE, PAPER, Settings, by_training, learn, n_states_used
 from vitolab.problem import Patient, Problem
 from vitolab.reference import StartOnly
 from vitolab.store.tables import fit_row, joined_traces, table, trace_columns
@@ -31,7 +31,7 @@ from vitolab.validation.parts import (
     work_through,
 )
 
-_BOTH = ("vito", "vito-deterministic")  # parts of earlier runs do not name them in their keys
+_BOTH = (PAPER, "vito-deterministic")  # parts of earlier runs do not name them in their keys
 
 
 def leave_one_out(

@@ -9,12 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from vitolab.agent import Vito
+from vitolab.asked import checked_seed
 from vitolab.failures import Failure
 from vitolab.files import digest, stream
 from vitolab.fit import Personalizer
 from vitolab.guard import personalized
 from vitolab.methods import (
     EPISODE,
+    PAPER,
     Settings,
     build,
     by_training,
@@ -48,7 +50,7 @@ def grid(
     n_samples: int,
     max_runs: int,
     n_repeats: int = 1,
-    agents: Sequence[str] = ("vito",),
+    agents: Sequence[str] = (PAPER,),
     methods: Sequence[str] = (),
     n_compared: int | None = None,
     n_traced: int = 4,
@@ -95,11 +97,11 @@ def grid(
     replays = n_replays if any(trained.has_replays for trained in ways) else 0
     stateful = {name for trained, names in ways.items() if trained.has_states for name in names}
     extra = (
-        *(() if tuple(agents) == ("vito",) else ("agents", *agents)),
+        *(() if tuple(agents) == (PAPER,) else ("agents", *agents)),
         *(("replays", replays) if replays else ()),
         *(() if episode == EPISODE else ("episode", episode)),
     )
-    order = stream("grid starts", seed).permutation(len(starts))
+    order = stream("grid starts", checked_seed(seed)).permutation(len(starts))
     compared_starts = np.sort(order[:n_compared])
     for setup, problem in problems.items():
         for repeat in range(n_repeats):

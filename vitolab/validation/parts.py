@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import pandas as pd
 
+from vitolab.asked import checked_seed
 from vitolab.exploration import explore
 from vitolab.failures import HOPELESS, Failure, Kind, NothingAnswers, Record, all_failed
 from vitolab.files import digest
@@ -69,9 +70,15 @@ class Part(NamedTuple):
     failures: Sequence[Failure] = ()
 
 
-def child_seed(*parts: Any) -> int:
-    """Derive a seed from a key: the same for any order of work."""
-    return int(digest("seed", *parts)[:8], 16)
+def child_seed(seed: int, *parts: Any) -> int:
+    """Derive a seed from another and a key: the same for any order of work.
+
+    Raises
+    ------
+    ValueError
+        If the seed is no whole number from 0 to 2^63 - 1.
+    """
+    return int(digest("seed", checked_seed(seed), *parts)[:8], 16)
 
 
 def given(max_runs: int | None) -> tuple[int, ...]:

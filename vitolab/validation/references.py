@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from vitolab.asked import checked_count, checked_seed
 from vitolab.failures import Failure
 from vitolab.files import digest
 from vitolab.fit import budget
@@ -83,8 +84,7 @@ def reference_runs(
     ValueError
         If a method is unknown, or no start is asked for.
     """
-    if n_starts < 1:
-        raise ValueError(f"n_starts is {n_starts}, expected at least 1")
+    n_starts, seed = checked_count("n_starts", n_starts), checked_seed(seed)
     methods = references() if methods is None else methods
     for method in methods:
         find(method, REFERENCES)

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from vitolab import studies
+from vitolab.methods import PAPER
 from vitolab.store.problems import as_stored
 from vitolab.store.tables import largest
 from vitolab.uncertainty.summary import range_of
@@ -116,7 +117,7 @@ def methods(stored: Stored, setup: str) -> list[str]:
 
     table = stored.personalizations
     found = set(table.loc[table["setup"] == setup, "method"].astype(str))
-    order = ["vito", *METHOD_COLORS]
+    order = [PAPER, *METHOD_COLORS]
     return sorted(found, key=lambda m: (order.index(m) if m in order else len(order), m))
 
 

@@ -9,11 +9,12 @@ from typing import Any
 import holoviews as hv
 import pandas as pd
 
+from vitolab.methods import PAPER
 from vitolab.plots.methods import MEASURES, Groups, methods_figure, methods_table
 from vitolab.plots.style import MARKERS, SERIES_COLORS, layout, panel, series, style
 from vitolab.plots.summary import over_repeats, setups_of, summarize
 from vitolab.store.tables import SIZES, largest
-from vitolab.studies.base import Part
+from vitolab.studies.base import Content
 
 from ...kit import safe
 
@@ -41,7 +42,7 @@ def _setups(groups: Groups) -> list[str]:
 
 def swept(groups: Groups) -> str:
     """The size that all of some runs go through; empty if there is none."""
-    vito = [rows[rows["method"] == "vito"] for _, rows in groups]
+    vito = [rows[rows["method"] == PAPER] for _, rows in groups]
     vito = [rows for rows in vito if len(rows)]
     for size in SIZES:
         numbers = [rows.groupby("setup")[size].nunique().max() for rows in vito]
@@ -59,7 +60,7 @@ def sweep_figure(groups: Groups, where: Mapping[str, int], size: str) -> Any:
             items: list[Any] = []
             highest = 0.0
             for group, rows in groups:
-                own = rows[(rows["setup"] == setup) & (rows["method"] == "vito")]
+                own = rows[(rows["setup"] == setup) & (rows["method"] == PAPER)]
                 if own.empty:
                     continue
                 place = where[group]
@@ -97,7 +98,7 @@ def sweep_figure(groups: Groups, where: Mapping[str, int], size: str) -> Any:
 def sweep_table(groups: Groups, size: str) -> pd.DataFrame:
     """Numbers of `sweep_figure`."""
     tables = [
-        summarize(rows[rows["method"] == "vito"], ["setup", size]).round(1).assign(run=group)
+        summarize(rows[rows["method"] == PAPER], ["setup", size]).round(1).assign(run=group)
         for group, rows in groups
     ]
     names = {size: SIZES[size], "n": "personalisations", "success": "success [%]"}
@@ -106,7 +107,7 @@ def sweep_table(groups: Groups, size: str) -> pd.DataFrame:
     return table[["run", "setup", *names.values()]]
 
 
-def compared(groups: Groups, ids: Mapping[str, str]) -> Part:
+def compared(groups: Groups, ids: Mapping[str, str]) -> Content:
     """Some runs in one figure.
 
     Parameters
@@ -121,7 +122,7 @@ def compared(groups: Groups, ids: Mapping[str, str]) -> Part:
     size = swept(groups)
     if size:
         table = sweep_table(groups, size)
-        return Part(_told(groups), sweep_figure(groups, where, size), (("Curves", table),))
+        return Content(_told(groups), sweep_figure(groups, where, size), (("Curves", table),))
     setups = _setups(groups)
     panels: list[Any] = []
     tables = []
@@ -133,7 +134,7 @@ def compared(groups: Groups, ids: Mapping[str, str]) -> Part:
         tables.append(methods_table(own, "run").assign(setup=setup))
     table = pd.concat(tables, ignore_index=True)
     figure = layout(panels, columns=2, gap=(0.7, 0.6))
-    return Part(_told(groups), figure, (("Success and cost", table),))
+    return Content(_told(groups), figure, (("Success and cost", table),))
 
 
 def _told(groups: Groups) -> str:
@@ -141,7 +142,7 @@ def _told(groups: Groups) -> str:
 
     In the setups that all runs with Vito have; where there is none, in all of each.
     """
-    acted = {label: largest(rows[rows["method"] == "vito"]) for label, rows in groups}
+    acted = {label: largest(rows[rows["method"] == PAPER]) for label, rows in groups}
     setups = [set(rows["setup"]) for rows in acted.values() if len(rows)]
     shared = [s for s in _setups(groups) if all(s in own for own in setups)] if setups else []
     lines = []

@@ -9,7 +9,7 @@ import pandas as pd
 
 from vitolab.store.info import RunInfo
 from vitolab.studies import sections_of
-from vitolab.studies.base import FILES, Part
+from vitolab.studies.base import FILES, Content
 
 from ...kit import export, safe
 from ...kit.choice import label_of
@@ -65,7 +65,7 @@ class Report:
         if len(ids) > 1:
             self.titles = {COMPARE: "Compare"} | self.titles
 
-    def build(self, name: str, repeat: int) -> Part:
+    def build(self, name: str, repeat: int) -> Content:
         """One section; ValueError where the run lacks what it shows."""
         from .compare import compared
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import panel as pn
 
-from vitolab.store import code_version
+from vitolab.version import code_version
 
 from ...kit import safe
 from ...kit.selection import MOST, Selection

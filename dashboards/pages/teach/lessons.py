@@ -5,15 +5,16 @@ from __future__ import annotations
 import threading
 from functools import cache, lru_cache
 
-from vitolab.agent import Vito, n_states_at_most
+from vitolab.agent import Vito
 from vitolab.catalogue import MODELS, model_of
 from vitolab.exploration import explore
+from vitolab.methods import EPISODE, POLICY
 from vitolab.models.description import Lesson
 from vitolab.problem import Patient, Problem
+from vitolab.settings import Settings
 from vitolab.trajectories import Trajectories
 
 SEED = 0
-STEPS = 100  # of an episode
 _LEARNING = threading.Lock()  # what is learned is learned once, for all sessions
 
 
@@ -27,7 +28,7 @@ def offered() -> dict[str, Lesson]:
 
 def learning(lesson: Lesson) -> str:
     """How the agent of a lesson learns, in a sentence."""
-    n = lesson.n_training * lesson.n_episodes * STEPS
+    n = lesson.n_training * lesson.n_episodes * EPISODE
     return (
         f"This Vito learned from {n:,} samples of {lesson.n_training} other patients (seed "
         f"{SEED}, {lesson.n_states} states at most), far fewer than in the studies, so that it "
@@ -56,7 +57,7 @@ def _walks(name: str) -> Trajectories:
     patients = list(patients_of(name).values())
     n = lesson.n_training + 1
     spread = [patients[round(i * (len(patients) - 1) / (n - 1))] for i in range(n)]
-    return explore(problem_of(name), spread, lesson.n_episodes, STEPS, SEED)
+    return explore(problem_of(name), spread, lesson.n_episodes, EPISODE, SEED)
 
 
 @lru_cache(maxsize=32)
@@ -65,8 +66,9 @@ def _agent(name: str, left_out: str) -> Vito:
     walks, problem = _walks(name), problem_of(name)
     others = [other for other in walks.patients if other != left_out]
     walks = walks.select(others[: offered()[name].n_training])
-    n_states = min(offered()[name].n_states, n_states_at_most(problem, walks))
-    return Vito.learn(problem, walks, n_states, SEED)
+    # `vitolab.methods.learn` would keep an error until Vito is to move: this page tells it at once
+    agent: Vito = POLICY.learn(problem, walks, SEED, Settings(n_states=offered()[name].n_states))
+    return agent
 
 
 def agent(name: str, patient: str) -> Vito:

@@ -19,24 +19,15 @@ from numpy.typing import ArrayLike, NDArray
 from vitolab.failures import Kind, Reason
 from vitolab.files import digest, source_version
 from vitolab.kernels import circulation as kernel
-from vitolab.models.circulation import parameters
-from vitolab.models.circulation.parameters import (
-    CONSTANTS,
-    HEART_RATE_RANGE,
-    MMHG,
-    OBJECTIVES,
-    PAPER_PARAMETERS,
-    PARAMETERS,
-    SETUPS,
-)
+from vitolab.models.circulation import inputs, parameters
+from vitolab.models.circulation.inputs import known, pack, size_of
+from vitolab.models.circulation.parameters import OBJECTIVES, PARAMETERS
 from vitolab.problem import FloatArray, IntArray, Patient, Problem
 from vitolab.running import Answers
 
 VERSION = "1"
 STABLE_TIME_STEP = 0.01  # s; the fastest mode of the domain allows 0.0116
 
-_INPUTS = np.array([kernel.NAMES.index(CONSTANTS[p.name][0]) for p in PARAMETERS])
-_FACTORS = np.array([CONSTANTS[p.name][1] for p in PARAMETERS])
 # blood in all, and what of it stretches nothing
 _HELD = [kernel.INITIAL_VOLUME, kernel.REFERENCE_VOLUME]
 _DEAD = [
@@ -45,7 +36,6 @@ _DEAD = [
     kernel.LA_DEAD_VOLUME,
     kernel.RA_DEAD_VOLUME,
 ]
-_POSITIVE = np.array([p.name not in ("initial_volume", "lv_dead_volume") for p in PARAMETERS])
 _COLUMNS = np.array([kernel.OUTPUTS.index(o.name) for o in OBJECTIVES])
 
 
@@ -111,119 +101,7 @@ class Runs:
         return failed
 
 
-def heart_rate(patient: Patient) -> float:
-    """Heart rate of a patient in beats per minute.
-
-    Raises
-    ------
-    ValueError
-        If it is absent, not a number or outside 30 to 200.
-    """
-    low, high = HEART_RATE_RANGE
-    value = patient.data.get("heart_rate")
-    if isinstance(value, (int, float, np.number)) and low <= value <= high:
-        return float(value)
-    found = "missing" if value is None else repr(value)
-    raise ValueError(
-        f"patient {patient.name!r}: heart_rate is {found}, expected {low:g} to {high:g} "
-        "beats per minute"
-    )
-
-
 DEFAULT_NUMERICS = Numerics()
-
-
-def _size(setup: str) -> int:
-    """Give the number of parameters and objectives of a setup."""
-    if setup not in SETUPS:
-        raise ValueError(f"setup is {setup!r}, expected one of {', '.join(SETUPS)}")
-    return SETUPS[setup]
-
-
-def _known(constants: dict[str, float]) -> dict[str, float]:
-    """Give the constants back, or refuse an unknown name or a value that is no finite number."""
-    for name, value in constants.items():
-        if name not in kernel.NAMES:
-            raise ValueError(f"{name!r} is not a constant of the circulation model")
-        if not np.isfinite(value):
-            raise ValueError(f"constant {name!r} is {value}, expected a finite number")
-    return constants
-
-
-def pack(
-    x: ArrayLike, patient: Patient, setup: str = "6p", constants: dict[str, float] | None = None
-) -> FloatArray:
-    """Constants of the kernel for parameters in the paper's units.
-
-    Parameters
-    ----------
-    x : array_like, shape (n, n_parameters)
-    patient : Patient
-        With ``heart_rate`` in its data.
-    setup : {"2p", "3p", "5p", "6p", "9p", "12p"}
-    constants : dict, optional
-        Other values, by name and in the units of `vitolab.kernels.circulation.TABLE`.
-
-    Returns
-    -------
-    ndarray, shape (n, N_CONSTANTS)
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown, a parameter is not finite, an elastance, resistance, compliance or
-        time is not positive, the maximum LV elastance is not above the minimum, the maximum RV
-        elastance is below the minimum (an RV in which they are equal does not contract; blood
-        still passes it), or the pulmonary resistance is not above that of the root of the artery
-        (0.015 mmHg s/mL, 20 g/(cm⁴ s)).
-    """
-    n = _size(setup)
-    x = np.asarray(x, dtype=np.float64)
-    if x.ndim != 2 or x.shape[1] != n:
-        raise ValueError(f"x has shape {x.shape}, expected (n, {n}) for {setup}")
-    rows = np.tile(kernel.DEFAULTS, (len(x), 1))
-    for name, value in _known(constants or {}).items():
-        rows[:, kernel.NAMES.index(name)] = value
-    wrong = ~np.isfinite(x) | (_POSITIVE[:n] & ~(x > 0.0))
-    if wrong.any():
-        row, i = np.argwhere(wrong)[0]
-        raise ValueError(
-            f"row {row}: {PARAMETERS[i].name} is {x[row, i]:g} {PARAMETERS[i].unit}, expected a "
-            f"{'positive' if _POSITIVE[i] else 'finite'} number"
-        )
-    rows[:, _INPUTS[:n]] = x * _FACTORS[:n]
-    weak = rows[:, kernel.LV_EMAX] <= rows[:, kernel.LV_EMIN]
-    if weak.any():
-        row = int(np.argmax(weak))
-        raise ValueError(
-            f"row {row}: lv_emax is {rows[row, kernel.LV_EMAX]:g} mmHg/mL, expected above the "
-            f"minimum elastance {rows[row, kernel.LV_EMIN]:g}"
-        )
-    if n > len(PAPER_PARAMETERS):
-        _finish_right(rows, x)
-    rows[:, kernel.HEART_PERIOD] = 60.0 / heart_rate(patient)
-    return rows
-
-
-def _finish_right(rows: FloatArray, x: FloatArray) -> None:
-    """Check the right heart and take the root of the artery from the pulmonary resistance."""
-    rows[:, kernel.PULMONARY_RESISTANCE] -= rows[:, kernel.PULMONARY_CHARACTERISTIC_RESISTANCE]
-    small = rows[:, kernel.PULMONARY_RESISTANCE] <= 0.0
-    if small.any():
-        row = int(np.argmax(small))
-        root = rows[row, kernel.PULMONARY_CHARACTERISTIC_RESISTANCE] * MMHG
-        found = x[row, [p.name for p in PARAMETERS].index("pulmonary_resistance")]
-        raise ValueError(
-            f"row {row}: pulmonary_resistance is {found:g} g/(cm⁴ s), expected above the "
-            f"{root:.3g} of the root of the artery"
-        )
-    weak = rows[:, kernel.RV_EMAX] < rows[:, kernel.RV_EMIN]
-    if weak.any():
-        row = int(np.argmax(weak))
-        raise ValueError(
-            f"row {row}: rv_emax is {rows[row, kernel.RV_EMAX]:g} mmHg/mL, expected at least the "
-            f"minimum elastance {rows[row, kernel.RV_EMIN]:g}"
-        )
 
 
 def run(
@@ -295,7 +173,7 @@ class _Outputs:
         """Run the model, and say which rows no body could do."""
         runs = run(x, patient, self.setup, self.numerics, **self.constants)
         rows = pack(x, patient, self.setup, self.constants)
-        return answers(runs, rows, _COLUMNS[: _size(self.setup)])
+        return answers(runs, rows, _COLUMNS[: size_of(self.setup)])
 
 
 def answers(runs: Runs, rows: FloatArray, columns: Sequence[int] | IntArray) -> Answers:
@@ -361,9 +239,9 @@ def problem(
         If the setup or a constant is unknown, or a constant leaves a part of the domain without a
         model.
     """
-    n = _size(setup)
+    n = size_of(setup)
     lowest = next(p.lower for p in PARAMETERS if p.name == "lv_emax")
-    if _known(constants).get("lv_emin", 0.0) >= lowest:
+    if known(constants).get("lv_emin", 0.0) >= lowest:
         raise ValueError(
             f"constant 'lv_emin' is {constants['lv_emin']:g} mmHg/mL, expected below the lower "
             f"bound {lowest:g} of lv_emax"
@@ -371,7 +249,8 @@ def problem(
     # an elastance range is narrowest at this corner, the pulmonary resistance the smallest
     corner = [p.upper if p.name.endswith("emin") else p.lower for p in PARAMETERS[:n]]
     pack(np.array([corner]), Patient("corner", {}, {"heart_rate": 60}), setup, constants)
-    version = f"{VERSION}-{source_version(kernel.__file__, parameters.__file__, Path(__file__))}"
+    sources = (kernel.__file__, parameters.__file__, inputs.__file__, Path(__file__))
+    version = f"{VERSION}-{source_version(*sources)}"
     if constants or numerics != DEFAULT_NUMERICS:
         options = (numerics.time_step, numerics.tolerance, numerics.max_beats, constants)
         version += f"-{digest(*options)[:12]}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from vitolab.models.circulation.frozen import cohort, measured_curves
-from vitolab.models.circulation.model import Numerics, Runs, curves, heart_rate, problem, run
+from vitolab.models.circulation.inputs import heart_rate
+from vitolab.models.circulation.model import Numerics, Runs, curves, problem, run
 from vitolab.models.circulation.parameters import OBJECTIVES, PARAMETERS, SETUPS
 from vitolab.models.frozen import Cohort
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from vitolab.files import resolved
 from vitolab.models.description import Electrocardiogram, Lesson, Model, setup_of
 
 if TYPE_CHECKING:
@@ -38,9 +40,9 @@ def _located(patients: Sequence[Patient], folder: Path) -> list[Patient]:
     for patient in patients:
         named = patient.data["anatomy"]
         if named not in electrophysiology.PRESETS:
-            path = folder.joinpath(named).resolve()
+            path = resolved(folder / named)
             data = {**patient.data, "anatomy": str(path)}
-            if path.is_file():
+            if os.path.isfile(path):  # which of a name too long says no
                 data["mesh_checksum"] = electrophysiology.mesh_checksum(path)
             patient = replace(patient, data=data)
         found.append(patient)

@@ -74,9 +74,9 @@ def described(patient: Patient) -> Description:
     """
     data = patient.data
     named = data.get("anatomy")
-    if not isinstance(named, str) or not (named in PRESETS or Path(named).is_file()):
+    if not isinstance(named, str) or not (named in PRESETS or os.path.isfile(named)):
         raise ValueError(
-            f"patient {patient.name!r}: anatomy is {named!r}, expected "
+            f"patient {patient.name!r}: anatomy is {named!r:.200}, expected "
             f"{', '.join(PRESETS)} or the path of a mesh that is there"
         )
     given = tuple(

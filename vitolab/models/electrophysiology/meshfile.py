@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
@@ -82,8 +83,8 @@ def read(path: Path, kind: str | None = None) -> MeshFile:
     ModuleNotFoundError
         If meshio, or what it needs for the format, is not installed.
     """
-    if not path.is_file():
-        found = "a folder" if path.is_dir() else "absent"
+    if not os.path.isfile(path):  # which of a name too long says no
+        found = "a folder" if os.path.isdir(path) else "absent"
         raise ValueError(f"it is {found}, expected a file with a mesh")
     if path.stat().st_size == 0:
         raise ValueError("it is empty, expected a file with a mesh")

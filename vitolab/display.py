@@ -8,11 +8,29 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from threading import Event, Thread
-from typing import TextIO
+from typing import Protocol, TextIO
 
-from vitolab.store.records import Progress
 
-Read = Callable[[], Progress | None]
+class Stage(Protocol):
+    """How far some work is: a stage, and parts of it that are done."""
+
+    @property
+    def stage(self) -> str:
+        """Name of the stage."""
+        ...
+
+    @property
+    def done(self) -> int:
+        """Finished parts."""
+        ...
+
+    @property
+    def total(self) -> int:
+        """All parts."""
+        ...
+
+
+Read = Callable[[], Stage | None]
 
 
 def say(line: str) -> None:
