@@ -1,7 +1,8 @@
 """The methods that personalise: one table, which studies, figures and the command line read.
 
-A method is an *agent*, which learns from walks, a *reference*, which learns nothing, or a *start*,
-a single forward run. Adding one touches this table and the module that implements it. Modules are
+A method is an *agent*, which acts on what it learned from walks: Vito, and the *opponents* that a
+user with the same walks would build; a *reference*, which learns nothing; or a *start*, a single
+forward run. Adding one touches this table and the module that implements it. Modules are
 imported when a method is built, so that names, labels and colours cost nothing.
 """
 
@@ -75,6 +76,18 @@ def _continuous(
     from vitolab.agent import ContinuousVito
 
     return ContinuousVito.learn(problem, walks, seed=seed, settings=settings)
+
+
+def _opponent(
+    kind: str, problem: Problem, walks: Trajectories, seed: int, settings: Settings
+) -> Personalizer:
+    """Opponent of a class of `vitolab.opponents`, none of which has settings."""
+    learn: Callable[..., Personalizer] = getattr(import_module("vitolab.opponents"), kind).learn
+    return learn(problem, walks, seed)
+
+
+def _opponents(kind: str) -> Training:
+    return Training(partial(_opponent, kind), has_states=False, episode=1)
 
 
 #: The paper's agent (sections 2.2 to 2.5).
@@ -153,6 +166,30 @@ METHODS: Mapping[str, Method] = {
         Method("vito-hindsight", "#CC79A7", title="vito, with hindsight", training=HINDSIGHT),
         Method("vito-continuous", "#000000", title="vito, continuous actions", training=CONTINUOUS),
         Method(
+            "least-squares-nearest",
+            "#66C2A5",
+            "least squares from stored runs",
+            training=_opponents("NearestLeastSquares"),
+        ),
+        Method(
+            "quadratic",
+            "#E78AC3",
+            "quadratic emulator",
+            training=_opponents("QuadraticEmulator"),
+        ),
+        Method(
+            "gp-emulator",
+            "#332288",
+            "Gaussian-process emulator",
+            training=_opponents("GaussianEmulator"),
+        ),
+        Method(
+            "correlation",
+            "#A6761D",
+            "correlation matrix",
+            training=_opponents("Correlation"),
+        ),
+        Method(
             "bobyqa-simple",
             "#999999",
             "BOBYQA simple",
@@ -184,6 +221,12 @@ METHODS: Mapping[str, Method] = {
             "least-squares-multistart",
             "#00523C",
             build=partial(_optimiser, "LeastSquares", multistart=True),
+        ),
+        Method(
+            "least-squares-default",
+            "#7FBC41",
+            "least squares from the default values",
+            build=partial(_optimiser, "LeastSquares", multistart=True, from_default=True),
         ),
     )
 }
