@@ -149,8 +149,7 @@ class _Course:
     def _anywhere(self) -> Iterator[FloatArray]:
         """Points in Ω, without end."""
         while True:
-            u: FloatArray = self.rng.random(self.own.shape[1])
-            yield u
+            yield self.rng.random((1, self.own.shape[1]))[0]
 
     def _is_new(self, u: FloatArray) -> bool:
         """Whether the model was not run at a point before."""
@@ -166,9 +165,9 @@ class _Course:
         error = c - self.stored.misfit(self.emulator(u)[0], self.z)
         self.own = np.concatenate([self.own, u[np.newaxis]])
         self.errors = np.concatenate([self.errors, error[np.newaxis]])
-        covariance = _covariance(self.own, self.own)
+        covariance: FloatArray = _covariance(self.own, self.own)
         covariance.flat[:: len(covariance) + 1] += NOISE
-        self.weights = np.linalg.solve(covariance, self.errors)
+        self.weights = np.asarray(np.linalg.solve(covariance, self.errors), dtype=np.float64)
         if c @ c < self.least:
             self.best, self.least = u[np.newaxis], float(c @ c)
 

@@ -19,6 +19,9 @@ from vitolab.trajectories import Trajectories
 
 N_MOST = 500  # stored runs that predict
 N_TUNED = 200  # of these, runs from which the kernels are learned: it costs their cube
+# Where Ω spans 2. Without it kernels of 0.1 take differences between hearts for waves, and some
+# hearts took fifty runs.
+SHORTEST = 0.5
 N_TRIES = 1  # further optimisations of each kernel, from random values
 
 
@@ -126,7 +129,7 @@ def _outputs(stored: StoredRuns) -> FloatArray:
 
 def _process(a: FloatArray, y: FloatArray, seed: int) -> tuple[FloatArray, FloatArray]:
     """Lengths of the kernel of one output, and weights of the runs."""
-    kernel = ConstantKernel(1.0, (1e-3, 1e4)) * RBF(np.full(a.shape[1], 2.0), (0.1, 100.0))
+    kernel = ConstantKernel(1.0, (1e-3, 1e4)) * RBF(np.full(a.shape[1], 2.0), (SHORTEST, 100.0))
     noise = WhiteKernel(1e-3, (1e-8, 1.0))
     tuned = GaussianProcessRegressor(
         kernel + noise, n_restarts_optimizer=N_TRIES, random_state=seed
