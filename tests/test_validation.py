@@ -8,7 +8,7 @@ from joblib import parallel_config
 from vitolab import validation
 from vitolab.agent import ContinuousVito, Vito
 from vitolab.exploration import explore
-from vitolab.methods import AGENTS
+from vitolab.methods import AGENTS, learns_states
 from vitolab.problem import Patient
 from vitolab.store import tables
 
@@ -196,6 +196,7 @@ def test_every_method_and_setting_has_a_row_for_every_patient(finished):
         ("linear", "nelder-mead-wide"): 10,
         ("linear", "least-squares"): 10,
         ("linear", "least-squares-multistart"): 10,
+        ("linear", "least-squares-default"): 10,
         ("linear", "bobyqa-simple"): 10,
         ("grid", "vito"): 10,
         ("grid", "least-squares"): 10,
@@ -258,12 +259,13 @@ def test_agents_act_by_name_and_do_not_feel_each_other(all_agents, linear_proble
     table, traces = all_agents.tables()
     assert table.groupby("method").size().to_dict() == dict.fromkeys(AGENTS, 4 * 2)
     continuous = table.method == "vito-continuous"
-    assert table.n_states.isna().equals(continuous)
-    assert table.n_states_used.isna().equals(continuous)
+    without = ~table.method.map(learns_states)
+    assert table.n_states.isna().equals(without)
+    assert table.n_states_used.isna().equals(without)
     assert table[continuous].solved.all()
     expected = traces[traces.method == "vito-continuous"]["e:u"]
     assert expected.notna().all()
-    assert traces[traces.method != "vito-continuous"]["e:u"].isna().all()
+    assert traces[traces.method.map(learns_states)]["e:u"].isna().all()
     for methods in (("vito-continuous",), ("vito-deterministic",), ("vito", "vito-deterministic")):
         run = Memory()
         validation.leave_one_out(

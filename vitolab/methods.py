@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 #: Transitions per episode of the training walks (section 2.3).
 EPISODE = 100
-
-
 #: Replays of each walk of the method that replays, unless settings name another number.
 HINDSIGHT_REPLAYS = 5
 
@@ -78,16 +76,17 @@ def _continuous(
     return ContinuousVito.learn(problem, walks, seed=seed, settings=settings)
 
 
-def _opponent(
-    kind: str, problem: Problem, walks: Trajectories, seed: int, settings: Settings
+def _owning(
+    kind: str, problem: Problem, walks: Trajectories, seed: int, _settings: Settings
 ) -> Personalizer:
-    """Opponent of a class of `vitolab.opponents`, none of which has settings."""
-    learn: Callable[..., Personalizer] = getattr(import_module("vitolab.opponents"), kind).learn
-    return learn(problem, walks, seed)
+    opponents = import_module("vitolab.reference.opponents")
+    learned: Personalizer = getattr(opponents, kind).learn(problem, walks, seed)
+    return learned
 
 
-def _opponents(kind: str) -> Training:
-    return Training(partial(_opponent, kind), has_states=False, episode=1)
+def _opponent(kind: str) -> Training:
+    """Opponent of a class of `vitolab.reference.opponents`, none of which has settings."""
+    return Training(partial(_owning, kind), has_states=False, episode=1)
 
 
 #: The paper's agent (sections 2.2 to 2.5).
@@ -106,10 +105,14 @@ def _deterministic(learned: Vito) -> Personalizer:
     return learned.acting(deterministic=True)
 
 
-def _optimiser(kind: str, problem: Problem, **settings: Any) -> Personalizer:
-    """Reference optimiser of a class of `vitolab.reference`."""
+def _built(kind: str, settings: Mapping[str, Any], problem: Problem) -> Personalizer:
     optimiser: Personalizer = getattr(import_module("vitolab.reference"), kind)(problem, **settings)
     return optimiser
+
+
+def _optimiser(kind: str, **settings: Any) -> Callable[[Problem], Personalizer]:
+    """Reference optimiser of a class of `vitolab.reference`."""
+    return partial(_built, kind, settings)
 
 
 @dataclass(frozen=True)
@@ -169,64 +172,42 @@ METHODS: Mapping[str, Method] = {
             "least-squares-nearest",
             "#66C2A5",
             "least squares from stored runs",
-            training=_opponents("NearestLeastSquares"),
+            training=_opponent("NearestLeastSquares"),
         ),
+        Method("quadratic", "#E78AC3", "quadratic emulator", training=_opponent("Quadratic")),
         Method(
-            "quadratic",
-            "#E78AC3",
-            "quadratic emulator",
-            training=_opponents("QuadraticEmulator"),
+            "gp-emulator", "#332288", "Gaussian-process emulator", training=_opponent("Gaussian")
         ),
-        Method(
-            "gp-emulator",
-            "#332288",
-            "Gaussian-process emulator",
-            training=_opponents("GaussianEmulator"),
-        ),
-        Method(
-            "correlation",
-            "#A6761D",
-            "correlation matrix",
-            training=_opponents("Correlation"),
-        ),
-        Method(
-            "bobyqa-simple",
-            "#999999",
-            "BOBYQA simple",
-            build=partial(_optimiser, "BobyqaSimple"),
-        ),
+        Method("correlation", "#A6761D", "correlation matrix", training=_opponent("Correlation")),
+        Method("bobyqa-simple", "#999999", "BOBYQA simple", build=_optimiser("BobyqaSimple")),
         Method(
             "bobyqa-cascade",
             "#B8A800",
             "BOBYQA cascade, capped",
-            build=partial(_optimiser, "BobyqaCascade"),
+            build=_optimiser("BobyqaCascade"),
             needs=_STAGES,
         ),
         Method(
             "bobyqa-cascade-stable",
             "#6B5B00",
             "BOBYQA cascade, until stable",
-            build=partial(_optimiser, "BobyqaCascade", until_stable=True),
+            build=_optimiser("BobyqaCascade", until_stable=True),
             needs=_STAGES,
         ),
-        Method("nelder-mead", "#D55E00", build=partial(_optimiser, "NelderMead")),
-        Method(
-            "nelder-mead-unweighted",
-            "#E69F00",
-            build=partial(_optimiser, "NelderMead", weighted=False),
-        ),
-        Method("nelder-mead-wide", "#8C510A", build=partial(_optimiser, "NelderMead", width=0.1)),
-        Method("least-squares", "#009E73", build=partial(_optimiser, "LeastSquares")),
+        Method("nelder-mead", "#D55E00", build=_optimiser("NelderMead")),
+        Method("nelder-mead-unweighted", "#E69F00", build=_optimiser("NelderMead", weighted=False)),
+        Method("nelder-mead-wide", "#8C510A", build=_optimiser("NelderMead", width=0.1)),
+        Method("least-squares", "#009E73", build=_optimiser("LeastSquares")),
         Method(
             "least-squares-multistart",
             "#00523C",
-            build=partial(_optimiser, "LeastSquares", multistart=True),
+            build=_optimiser("LeastSquares", multistart=True),
         ),
         Method(
             "least-squares-default",
             "#7FBC41",
             "least squares from the default values",
-            build=partial(_optimiser, "LeastSquares", multistart=True, from_default=True),
+            build=_optimiser("LeastSquares", multistart=True, from_default=True),
         ),
     )
 }

@@ -59,7 +59,9 @@ def fit_row(problem: Problem, fit: Fit, observed: Problem | None = None) -> dict
 def table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Personalizations table of some rows; keys that may be absent are nullable integers."""
     frame = pd.DataFrame(rows)
-    nullable = ("n_states", "n_samples", "repeat", "start", "n_states_used")
+    nullable = ["n_states", "n_samples", "repeat", "start", "n_states_used"]
+    if "n_training_runs" in frame:  # not of methods that learn nothing
+        nullable.append("n_training_runs")
     return frame.astype(dict.fromkeys(nullable, "Int64"))
 
 

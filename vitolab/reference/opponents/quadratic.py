@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vitolab.opponents.correcting import Correcting, Emulator
-from vitolab.opponents.stored import StoredRuns
 from vitolab.parallel.threads import one_thread
 from vitolab.problem import FloatArray, Patient, Problem
+from vitolab.reference.opponents.correcting import Correcting, Emulator
+from vitolab.reference.opponents.stored import StoredRuns
 from vitolab.trajectories import Trajectories
 
 RIDGES = 10.0 ** np.arange(-8, 2)  # per run, on standardised terms; chosen for each output
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class QuadraticEmulator(Correcting):
+class Quadratic(Correcting):
     """Outputs as quadratic functions of parameters and features; see `Correcting`.
 
     Ridge regression: how strong the ridge is, is chosen for each output by leaving out one run
@@ -31,18 +31,18 @@ class QuadraticEmulator(Correcting):
     Examples
     --------
     >>> import vitolab as vl
-    >>> from vitolab.opponents import QuadraticEmulator
+    >>> from vitolab.reference.opponents import Quadratic
     >>> problem = vl.models.rosenbrock.problem()
     >>> patient, *others = vl.models.rosenbrock.cohort(4)
     >>> walks = vl.explore(problem, others, n_episodes=20, n_steps=1, seed=0)
-    >>> QuadraticEmulator.learn(problem, walks).personalize(patient).solved
+    >>> Quadratic.learn(problem, walks).personalize(patient).solved
     True
     """
 
     weights: FloatArray
 
     @classmethod
-    def learn(cls, problem: Problem, walks: Trajectories, seed: int = 0) -> QuadraticEmulator:
+    def learn(cls, problem: Problem, walks: Trajectories, seed: int = 0) -> Quadratic:
         """Learn from all runs of walks; nothing is drawn.
 
         Raises

@@ -11,10 +11,10 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from vitolab.files import stream
-from vitolab.opponents.correcting import Correcting, Emulator
-from vitolab.opponents.stored import StoredRuns
 from vitolab.parallel.threads import one_thread
 from vitolab.problem import FloatArray, Patient, Problem
+from vitolab.reference.opponents.correcting import Correcting, Emulator
+from vitolab.reference.opponents.stored import StoredRuns
 from vitolab.trajectories import Trajectories
 
 N_MOST = 500  # stored runs that predict
@@ -26,7 +26,7 @@ N_TRIES = 1  # further optimisations of each kernel, from random values
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GaussianEmulator(Correcting):
+class Gaussian(Correcting):
     """Outputs as Gaussian processes of parameters and features; see `Correcting`.
 
     One process for each output (`sklearn.gaussian_process.GaussianProcessRegressor`): a squared
@@ -48,11 +48,11 @@ class GaussianEmulator(Correcting):
     Examples
     --------
     >>> import vitolab as vl
-    >>> from vitolab.opponents import GaussianEmulator
+    >>> from vitolab.reference.opponents import Gaussian
     >>> problem = vl.models.rosenbrock.problem()
     >>> patient, *others = vl.models.rosenbrock.cohort(4)
     >>> walks = vl.explore(problem, others, n_episodes=20, n_steps=1, seed=0)
-    >>> GaussianEmulator.learn(problem, walks).personalize(patient).solved
+    >>> Gaussian.learn(problem, walks).personalize(patient).solved
     True
     """
 
@@ -63,7 +63,7 @@ class GaussianEmulator(Correcting):
     spread: FloatArray
 
     @classmethod
-    def learn(cls, problem: Problem, walks: Trajectories, seed: int = 0) -> GaussianEmulator:
+    def learn(cls, problem: Problem, walks: Trajectories, seed: int = 0) -> Gaussian:
         """Learn from runs of walks.
 
         Parameters

@@ -5,16 +5,16 @@ and stop at the first one that is within all tolerances. They are learned where 
 they learn is not saved.
 """
 
-from vitolab.opponents.correlation import Correlation
-from vitolab.opponents.gaussian import GaussianEmulator
-from vitolab.opponents.nearest import NearestLeastSquares
-from vitolab.opponents.quadratic import QuadraticEmulator
-from vitolab.opponents.stored import StoredRuns
+from vitolab.reference.opponents.correlation import Correlation
+from vitolab.reference.opponents.gaussian import Gaussian
+from vitolab.reference.opponents.nearest import NearestLeastSquares
+from vitolab.reference.opponents.quadratic import Quadratic
+from vitolab.reference.opponents.stored import StoredRuns
 
 __all__ = [
     "Correlation",
-    "GaussianEmulator",
+    "Gaussian",
     "NearestLeastSquares",
-    "QuadraticEmulator",
+    "Quadratic",
     "StoredRuns",
 ]

@@ -11,10 +11,10 @@ import numpy as np
 from vitolab.files import stream
 from vitolab.fit import Event, Fit, budget
 from vitolab.objects import Value
-from vitolab.opponents.stored import StoredRuns
 from vitolab.parallel.threads import one_thread
 from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.reference.least_squares import restarts
+from vitolab.reference.opponents.stored import StoredRuns
 from vitolab.reference.optimiser import Counter, EndedError
 from vitolab.trajectories import Trajectories
 
@@ -49,7 +49,7 @@ class Correlation(Value):
     Examples
     --------
     >>> import vitolab as vl
-    >>> from vitolab.opponents import Correlation
+    >>> from vitolab.reference.opponents import Correlation
     >>> problem = vl.models.rosenbrock.problem()
     >>> patient, *others = vl.models.rosenbrock.cohort(4)
     >>> walks = vl.explore(problem, others, n_episodes=20, n_steps=1, seed=0)

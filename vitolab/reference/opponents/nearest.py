@@ -10,10 +10,10 @@ import numpy as np
 from vitolab.files import stream
 from vitolab.fit import Fit, budget
 from vitolab.objects import Value
-from vitolab.opponents.stored import StoredRuns
 from vitolab.parallel.threads import one_thread
 from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.reference.least_squares import least_squares_from, restarts
+from vitolab.reference.opponents.stored import StoredRuns
 from vitolab.trajectories import Trajectories
 
 
@@ -32,7 +32,7 @@ class NearestLeastSquares(Value):
     Examples
     --------
     >>> import vitolab as vl
-    >>> from vitolab.opponents import NearestLeastSquares
+    >>> from vitolab.reference.opponents import NearestLeastSquares
     >>> problem = vl.models.rosenbrock.problem()
     >>> patient, *others = vl.models.rosenbrock.cohort(4)
     >>> walks = vl.explore(problem, others, n_episodes=20, n_steps=1, seed=0)

@@ -19,9 +19,9 @@ from scipy.optimize import least_squares
 from vitolab.files import stream
 from vitolab.fit import Event, Fit, budget
 from vitolab.objects import Value
-from vitolab.opponents.stored import StoredRuns
 from vitolab.parallel.threads import one_thread
 from vitolab.problem import FloatArray, Patient, Problem
+from vitolab.reference.opponents.stored import StoredRuns
 from vitolab.reference.optimiser import Counter, EndedError
 from vitolab.scale import Scale
 
