@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
-
-from vitolab.agent import ContinuousVito
-from vitolab.agent.bounded import bounded_step
 from vitolab.agent.deviation import Deviation
 from vitolab.agent.experience import Experience, basis
 from vitolab.agent.scale import Scale
+
+from vitolab.agent import ContinuousVito
+from vitolab.agent.bounded import bounded_step
 from vitolab.exploration import explore
 from vitolab.problem import Objective, Parameter, Patient, Problem
 

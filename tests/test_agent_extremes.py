@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
+from vitolab.agent.deviation import NOISE, Deviation, _covariance
+from vitolab.agent.experience import basis
 
 from vitolab.agent import ContinuousVito, Vito, n_states_at_most
 from vitolab.agent.bounded import bounded_step
-from vitolab.agent.deviation import NOISE, Deviation, _covariance
-from vitolab.agent.experience import basis
 from vitolab.exploration import explore
 from vitolab.identifiability import sensitivity
 from vitolab.problem import Objective, Parameter, Patient, Problem

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,9 @@ from vitolab.saved import check_arrays, check_limits, check_range
 from vitolab.scale import Scale
 from vitolab.trajectories import Trajectories
 from vitolab.walks import ROUNDING, checked_runs
+
+APART = 0.15  # share of Ω, in the parameter that differs most, from which two starts are apart
+N_APART = 12  # starts among the stored runs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,8 +88,13 @@ class Experience(Value):
             y.append(fit.trace.y[answered] / self.problem.tolerance)
             patient.append(np.full(answered.sum(), len(self.known) + i))
             known.append(self.problem.featured(who)[np.newaxis])
-        joined = (np.concatenate(parts) for parts in (u, y, patient, known))
-        return Experience(self.problem, *joined)
+        return Experience(
+            self.problem,
+            np.concatenate(u),
+            np.concatenate(y),
+            np.concatenate(patient),
+            np.concatenate(known),
+        )
 
     @property
     def scale(self) -> Scale:
@@ -102,6 +110,15 @@ class Experience(Value):
     def f(self) -> FloatArray:
         """Features of each run's patient in standard deviations, shape (n, n_features)."""
         return self.features.standard(self.known)[self.patient]
+
+    @cached_property
+    def inputs(self) -> FloatArray:
+        """What emulators are given: parameters from −1 to 1 over Ω, and features; (n, n_inputs)."""
+        return np.concatenate([2.0 * self.u - 1.0, self.f], axis=1)
+
+    def featured(self, patient: Patient) -> FloatArray:
+        """Features of a patient in standard deviations, shape (n_features,); 0 where not known."""
+        return self.features.standard(self.problem.featured(patient))
 
     def misfit(self, y: FloatArray, z: FloatArray) -> FloatArray:
         """Misfit y − z where both are over ψ."""
@@ -133,9 +150,26 @@ class Experience(Value):
         """
         z = self.problem.measured(patient) / self.problem.tolerance
         with np.errstate(over="ignore"):
-            away: FloatArray = (self.misfit(self.y, z) ** 2).sum(axis=1)
-        f = self.features.standard(self.problem.featured(patient))
-        return away + ((self.f - f) ** 2).sum(axis=1)
+            away = (self.misfit(self.y, z) ** 2).sum(axis=1)
+        distance: FloatArray = away + ((self.f - self.featured(patient)) ** 2).sum(axis=1)
+        return distance
+
+    def near(self, patient: Patient) -> Iterator[FloatArray]:
+        """Parameters of runs, the nearest to a patient first, then others that are apart.
+
+        See `distance`; in the unit cube.
+
+        Yields
+        ------
+        ndarray, shape (n_parameters,)
+        """
+        chosen = np.empty((0, self.u.shape[1]))
+        for u in self.u[np.argsort(self.distance(patient), kind="stable")]:
+            if (np.abs(chosen - u).max(axis=1) > APART).all():
+                chosen = np.concatenate([chosen, u[np.newaxis]])
+                yield u
+            if len(chosen) == N_APART:
+                return
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Plain arrays from which `from_arrays` makes the same experience."""

@@ -1,7 +1,8 @@
 """The methods that personalise: one table, which studies, figures and the command line read.
 
-A method is an *agent*, which learns from walks, a *reference*, which learns nothing, or a *start*,
-a single forward run. Adding one touches this table and the module that implements it. Modules are
+A method is an *agent*, which acts on what it learned from walks: Vito, and the *opponents* that a
+user with the same walks would build; a *reference*, which learns nothing; or a *start*, a single
+forward run. Adding one touches this table and the module that implements it. Modules are
 imported when a method is built, so that names, labels and colours cost nothing.
 """
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 PAPER = "vito"
 #: Transitions per episode of the training walks (section 2.3).
 EPISODE = 100
-
 #: Replays of each walk of the method that replays, unless settings name another number.
 HINDSIGHT_REPLAYS = 5
 
@@ -78,6 +78,19 @@ def _continuous(
     return ContinuousVito.learn(problem, walks, seed=seed, settings=settings)
 
 
+def _owning(
+    kind: str, problem: Problem, walks: Trajectories, seed: int, _settings: Settings
+) -> Personalizer:
+    opponents = import_module("vitolab.reference.opponents")
+    learned: Personalizer = getattr(opponents, kind).learn(problem, walks, seed)
+    return learned
+
+
+def _opponent(kind: str) -> Training:
+    """Opponent of a class of `vitolab.reference.opponents`, none of which has settings."""
+    return Training(partial(_owning, kind), has_states=False, episode=1)
+
+
 #: The paper's agent (sections 2.2 to 2.5).
 POLICY = Training(_policy)
 #: The same from walks that count again, relabelled with misfits that they reached.
@@ -94,10 +107,14 @@ def _deterministic(learned: Vito) -> Personalizer:
     return learned.acting(deterministic=True)
 
 
-def _optimiser(kind: str, problem: Problem, **settings: Any) -> Personalizer:
-    """Reference optimiser of a class of `vitolab.reference`."""
+def _built(kind: str, settings: Mapping[str, Any], problem: Problem) -> Personalizer:
     optimiser: Personalizer = getattr(import_module("vitolab.reference"), kind)(problem, **settings)
     return optimiser
+
+
+def _optimiser(kind: str, **settings: Any) -> Callable[[Problem], Personalizer]:
+    """Reference optimiser of a class of `vitolab.reference`."""
+    return partial(_built, kind, settings)
 
 
 @dataclass(frozen=True)
@@ -154,37 +171,45 @@ METHODS: Mapping[str, Method] = {
         Method("vito-hindsight", "#CC79A7", title="vito, with hindsight", training=HINDSIGHT),
         Method("vito-continuous", "#000000", title="vito, continuous actions", training=CONTINUOUS),
         Method(
-            "bobyqa-simple",
-            "#999999",
-            "BOBYQA simple",
-            build=partial(_optimiser, "BobyqaSimple"),
+            "least-squares-nearest",
+            "#66C2A5",
+            "least squares from stored runs",
+            training=_opponent("NearestLeastSquares"),
         ),
+        Method("quadratic", "#E78AC3", "quadratic emulator", training=_opponent("Quadratic")),
+        Method(
+            "gp-emulator", "#332288", "Gaussian-process emulator", training=_opponent("Gaussian")
+        ),
+        Method("correlation", "#A6761D", "correlation matrix", training=_opponent("Correlation")),
+        Method("bobyqa-simple", "#999999", "BOBYQA simple", build=_optimiser("BobyqaSimple")),
         Method(
             "bobyqa-cascade",
             "#B8A800",
             "BOBYQA cascade, capped",
-            build=partial(_optimiser, "BobyqaCascade"),
+            build=_optimiser("BobyqaCascade"),
             needs=_STAGES,
         ),
         Method(
             "bobyqa-cascade-stable",
             "#6B5B00",
             "BOBYQA cascade, until stable",
-            build=partial(_optimiser, "BobyqaCascade", until_stable=True),
+            build=_optimiser("BobyqaCascade", until_stable=True),
             needs=_STAGES,
         ),
-        Method("nelder-mead", "#D55E00", build=partial(_optimiser, "NelderMead")),
-        Method(
-            "nelder-mead-unweighted",
-            "#E69F00",
-            build=partial(_optimiser, "NelderMead", weighted=False),
-        ),
-        Method("nelder-mead-wide", "#8C510A", build=partial(_optimiser, "NelderMead", width=0.1)),
-        Method("least-squares", "#009E73", build=partial(_optimiser, "LeastSquares")),
+        Method("nelder-mead", "#D55E00", build=_optimiser("NelderMead")),
+        Method("nelder-mead-unweighted", "#E69F00", build=_optimiser("NelderMead", weighted=False)),
+        Method("nelder-mead-wide", "#8C510A", build=_optimiser("NelderMead", width=0.1)),
+        Method("least-squares", "#009E73", build=_optimiser("LeastSquares")),
         Method(
             "least-squares-multistart",
             "#00523C",
-            build=partial(_optimiser, "LeastSquares", multistart=True),
+            build=_optimiser("LeastSquares", multistart=True),
+        ),
+        Method(
+            "least-squares-default",
+            "#7FBC41",
+            "least squares from the default values",
+            build=_optimiser("LeastSquares", multistart=True, from_default=True),
         ),
     )
 }

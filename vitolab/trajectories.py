@@ -124,6 +124,11 @@ class Trajectories(Value):
         return total.astype(np.int64)
 
     @property
+    def n_runs(self) -> int:
+        """Forward runs that count, failed ones too."""
+        return int((self.length + 1).sum())
+
+    @property
     def failures(self) -> tuple[Failure, ...]:
         """Why runs that count failed, by patient; empty where it is not known."""
         if self.cause is None:
@@ -276,12 +281,11 @@ class Trajectories(Value):
         samples = self.n_samples
         few, most = (int(samples.min()), int(samples.max())) if len(samples) else (0, 0)
         counted = self.counted
-        within = int((self.length + 1).sum())
         return {
             "patients": f"{len(self.patients)}: {', '.join(self.patients)}",
             "walks": len(self.x),
             "samples per patient": str(few) if few == most else f"{few} to {most}",
-            "runs": f"{within}, of which {within - int(counted.sum())} failed",
+            "runs": f"{self.n_runs}, of which {self.n_runs - int(counted.sum())} failed",
             "parameters": self.x.shape[-1],
             "objectives": self.y.shape[-1],
         }

@@ -10,9 +10,8 @@ from scipy.optimize import minimize
 
 from vitolab.quantities import BoolArray, FloatArray, IntArray
 
-# Of the normal priors on the logarithms of what is learned. Lengths are shares of Ω, and half
-# standard deviations of a feature; amplitudes of the parts of a patient are those of ψ.
-LENGTH, LENGTH_SPREAD = 1.5, 1.0
+# Of the normal priors on the logarithms of what is learned.
+LENGTH, LENGTH_SPREAD = 3.0, 1.0  # Ω spans 2, a standard deviation of a feature 1
 AMPLITUDE_SPREAD = 1.5  # of what is shared, about the spread of the outputs
 OWN, OWN_SPREAD = 0.5, 1.5  # ψ
 NOISE, NOISE_SPREAD = 0.05, 1.0  # ψ
@@ -58,22 +57,25 @@ class Covariance:
         """
         mean = y.mean(axis=0)
         scale = np.maximum(y.std(axis=0), 1.0)  # of at least one ψ
+        normal = (y - mean) / scale
         found = np.array(
-            [_learned(a, group, (y[:, o] - mean[o]) / scale[o], 1.0 / scale[o]) for o in range(y.shape[1])]
+            [_learned(a, group, *output) for output in zip(normal.T, 1.0 / scale, strict=True)]
         )
-        variances = np.exp(2.0 * found[:, : _N_AMPLITUDES]) * scale[:, np.newaxis] ** 2
+        variances = np.exp(2.0 * found[:, :_N_AMPLITUDES]) * scale[:, np.newaxis] ** 2
         shared, linear, constant, own, noise = variances.T
         length = np.exp(found[:, _N_AMPLITUDES:])
         return cls(mean, length, shared, linear, constant, own, noise + JITTER * shared)
 
-    def across(self, a: FloatArray, b: FloatArray, same: BoolArray) -> tuple[FloatArray, FloatArray]:
+    def across(
+        self, a: FloatArray, b: FloatArray, same: BoolArray
+    ) -> tuple[FloatArray, FloatArray]:
         """Covariances of points a of a patient with runs b.
 
         Parameters
         ----------
         a : ndarray, shape (k, n_inputs)
         b : ndarray, shape (n, n_inputs)
-        same : ndarray of bool, shape (n,)
+        same : ndarray of bool, shape (n,) or (k, n)
             Runs of that patient.
 
         Returns
@@ -84,20 +86,17 @@ class Covariance:
         scaled, fixed = a / self.length[:, np.newaxis], b / self.length[:, np.newaxis]
         squared = (scaled**2).sum(axis=2)[:, :, np.newaxis] + (fixed**2).sum(axis=2)[:, np.newaxis]
         squared -= 2.0 * np.matmul(scaled, fixed.transpose(0, 2, 1))
-        strength = self.shared[:, np.newaxis] + self.own[:, np.newaxis] * same
-        smooth = strength[:, np.newaxis] * np.exp(-0.5 * np.maximum(squared, 0.0))
-        covariance = smooth + self.linear[:, np.newaxis, np.newaxis] * (a @ b.T)
-        covariance += (self.constant[:, np.newaxis] * same)[:, np.newaxis]
-        return covariance, smooth
+        same = np.atleast_2d(same)
+        shared, linear, constant, own = (
+            each[:, np.newaxis, np.newaxis]
+            for each in (self.shared, self.linear, self.constant, self.own)
+        )
+        smooth = (shared + own * same) * np.exp(-0.5 * np.maximum(squared, 0.0))
+        return smooth + linear * (a @ b.T) + constant * same, smooth
 
     def of_runs(self, a: FloatArray, group: IntArray) -> FloatArray:
         """Covariances of runs with each other, noise included, shape (n_objectives, n, n)."""
-        covariance = np.array(
-            [
-                self.across(a[i : i + 1], a, group == group[i])[0][:, 0]
-                for i in range(len(a))
-            ]
-        ).transpose(1, 0, 2)
+        covariance, _ = self.across(a, a, group[:, np.newaxis] == group)
         covariance = 0.5 * (covariance + covariance.transpose(0, 2, 1))
         i = np.arange(len(a))
         covariance[:, i, i] += self.noise[:, np.newaxis]
@@ -105,12 +104,14 @@ class Covariance:
 
     def variance(self, a: FloatArray) -> FloatArray:
         """Variances at points before anything was run, shape (n_objectives, k)."""
-        level = self.shared + self.constant + self.own
-        return level[:, np.newaxis] + self.linear[:, np.newaxis] * (a**2).sum(axis=1)
+        level = (self.shared + self.constant + self.own)[:, np.newaxis]
+        variance: FloatArray = level + self.linear[:, np.newaxis] * (a**2).sum(axis=1)
+        return variance
 
     def variance_slopes(self, a: FloatArray, n: int) -> FloatArray:
         """Derivatives of `variance` by the first inputs, shape (n_objectives, k, n)."""
-        return 2.0 * self.linear[:, np.newaxis, np.newaxis] * a[:, :n]
+        slopes: FloatArray = 2.0 * self.linear[:, np.newaxis, np.newaxis] * a[:, :n]
+        return slopes
 
     def slopes(
         self, a: FloatArray, b: FloatArray, smooth: FloatArray, weight: FloatArray, n: int
@@ -128,7 +129,8 @@ class Covariance:
         pull = smooth * weight
         found = np.matmul(pull, b[:, :n]) - pull.sum(axis=2)[..., np.newaxis] * a[:, :n]
         found /= self.length[:, np.newaxis, :n] ** 2
-        return found + self.linear[:, np.newaxis, np.newaxis] * np.matmul(weight, b[:, :n])
+        slopes: FloatArray = found + self.linear[:, np.newaxis, np.newaxis] * (weight @ b[:, :n])
+        return slopes
 
 
 # Order of the logarithms that are learned: shared, linear, constant, own, noise, then lengths.
@@ -139,7 +141,7 @@ def _learned(a: FloatArray, group: IntArray, y: FloatArray, unit: float) -> Floa
     """Logarithms of one output's amplitudes and lengths; y is normalised and ψ is `unit` in it."""
     n_inputs = a.shape[1]
     own, noise = max(OWN * unit, SMALLEST), max(NOISE * unit, SMALLEST)
-    centre = np.log(np.array([1.0, 1.0, own, own, noise] + [LENGTH] * n_inputs))
+    centre = np.log(np.array([1.0, 0.5, own, own, noise] + [LENGTH] * n_inputs))
     amplitudes = [AMPLITUDE_SPREAD, AMPLITUDE_SPREAD, OWN_SPREAD, OWN_SPREAD, NOISE_SPREAD]
     spread = np.array(amplitudes + [LENGTH_SPREAD] * n_inputs)
     same = (group[:, np.newaxis] == group).astype(np.float64)
@@ -170,7 +172,9 @@ def _learned(a: FloatArray, group: IntArray, y: FloatArray, unit: float) -> Floa
         slope[3] = alone * alike.sum()
         slope[4] = error * np.trace(pull)
         bent = shared * bent + alone * alike
-        slope[_N_AMPLITUDES:] = bent.sum(axis=1) @ scaled**2 - (scaled * (bent @ scaled)).sum(axis=0)
+        slope[_N_AMPLITUDES:] = bent.sum(axis=1) @ scaled**2 - (scaled * (bent @ scaled)).sum(
+            axis=0
+        )
         return float(value), slope + away / spread
 
     options = {"maxiter": N_ROUNDS}

@@ -96,7 +96,8 @@ class Emulator:
         """Weights of the runs in what is expected, shape (n_objectives, n)."""
         away = (self.y - self.covariance.mean).T[..., np.newaxis]
         share = np.matmul(self.root, away)
-        return np.matmul(self.root.transpose(0, 2, 1), share)[..., 0]
+        weight: FloatArray = np.matmul(self.root.transpose(0, 2, 1), share)[..., 0]
+        return weight
 
     def at(self, a: FloatArray, group: int, n_parameters: int) -> Expected:
         """Expect outputs of a patient.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from vitolab.agent.hindsight import replayed
-from vitolab.walks import checked_runs
 from vitolab.asked import checked_count, checked_seed
 from vitolab.files import stream
 from vitolab.initialization import Initializer
@@ -14,6 +13,7 @@ from vitolab.problem import Problem
 from vitolab.settings import Settings
 from vitolab.states import StateSpace, outside
 from vitolab.trajectories import Trajectories
+from vitolab.walks import checked_runs
 
 
 def learned(

@@ -20,7 +20,11 @@ from vitolab.agent.emulator import Emulator
 from vitolab.problem import FloatArray, Problem
 
 CAUTION = 0.5  # standard deviations that count as a misfit
-DAMPING, HARDER, EASIER = 0.1, 5.0, 4.0  # at first, in ψ² per squared share of Ω; by failure, success
+DAMPING, HARDER, EASIER = (
+    0.1,
+    5.0,
+    4.0,
+)  # at first, in ψ² per squared share of Ω; by failure, success
 N_STEPS = 15
 SETTLED = 1e-3  # share of the sum of squares below which a step ends the descent
 SAME = 1e-3  # share of Ω below which two points are one
@@ -48,27 +52,29 @@ class Target:
 
     Attributes
     ----------
+    problem : Problem
     emulator : Emulator
     group : int
         The patient, see `Emulator`.
     f : ndarray, shape (n_features,)
-        Its features, as inputs of the emulator.
+        Its features in standard deviations.
     z : ndarray, shape (n_objectives,)
         Measurements over ψ.
-    problem : Problem
-    failed : tuple of ndarray, shape (n_parameters,)
+    failed : ndarray, shape (n_failed, n_parameters)
         Where runs of this patient failed.
     """
 
+    problem: Problem
     emulator: Emulator
     group: int
     f: FloatArray
     z: FloatArray
-    problem: Problem
-    failed: tuple[FloatArray, ...] = ()
+    failed: FloatArray
 
     def _inputs(self, u: FloatArray) -> FloatArray:
-        return np.concatenate([u - 0.5, np.broadcast_to(self.f, (len(u), len(self.f)))], axis=1)
+        return np.concatenate(
+            [2.0 * u - 1.0, np.broadcast_to(self.f, (len(u), len(self.f)))], axis=1
+        )
 
     def _misfit(self, mean: FloatArray) -> FloatArray:
         psi = self.problem.tolerance
@@ -77,13 +83,14 @@ class Target:
     def residuals(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """What a descent makes small, and its derivatives by u, at one point."""
         n = len(u)
+        # inputs span twice as much as u does
         found = self.emulator.at(self._inputs(u[np.newaxis]), self.group, n)
         deviation = np.sqrt(found.variance[0])
-        rise = found.variance_slopes[0] / (2.0 * deviation[:, np.newaxis])
+        rise = found.variance_slopes[0] / deviation[:, np.newaxis]
         parts = [self._misfit(found.mean[0]), CAUTION * deviation]
-        slopes = [found.slopes[0], CAUTION * rise]
-        if self.failed:
-            away = np.array(self.failed) - u
+        slopes = [2.0 * found.slopes[0], CAUTION * rise]
+        if len(self.failed):
+            away = self.failed - u
             near = AVOIDED * np.exp(-0.5 * (away**2).sum(axis=1) / REACH**2)
             parts.append(near)
             slopes.append(near[:, np.newaxis] * away / REACH**2)
@@ -107,8 +114,8 @@ class Target:
         far, near = (-1.0 - np.abs(c)) / deviation, (1.0 - np.abs(c)) / deviation
         log_near, log_far = log_ndtr(near), log_ndtr(far)
         chance = (log_near + np.log1p(-np.exp(np.minimum(log_far - log_near, -1e-12)))).sum(axis=1)
-        if self.failed:
-            away = ((u[:, np.newaxis] - np.array(self.failed)) ** 2).sum(axis=2)
+        if len(self.failed):
+            away = ((u[:, np.newaxis] - self.failed) ** 2).sum(axis=2)
             chance -= 0.5 * AVOIDED**2 * np.exp(-away / REACH**2).sum(axis=1)
         return c, chance
 
@@ -142,8 +149,8 @@ def best_plan(
         plan = _likeliest(target, candidates, made)
         if plan is None:
             u = rng.random(n)
-            c, chance = target.chances(u[np.newaxis])
-            return Plan(u, c[0], float(chance[0]), -1)
+            misfits, chances = target.chances(u[np.newaxis])
+            return Plan(u, misfits[0], float(chances[0]), -1)
         if plan.start >= len(starts):
             plan = plan._replace(start=-1)
     return plan

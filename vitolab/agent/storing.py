@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vitolab.agent.folder import ARRAYS
-from vitolab.walks import reach
 from vitolab.initialization import Initializer
 from vitolab.mdp import MDP, Policy
 from vitolab.problem import Problem
 from vitolab.quantities import BEYOND
 from vitolab.saved import Shape, check_arrays, check_limits, field
 from vitolab.states import StateSpace
+from vitolab.walks import reach
 
 Knowledge = tuple[StateSpace, MDP, Policy, Initializer | None]
 

@@ -48,8 +48,9 @@ def personalize(
     method: Annotated[
         str,
         typer.Option(
-            help="vito, vito-hindsight, vito-continuous (few forward runs per patient), or a "
-            "method that learns nothing, such as least-squares-multistart."
+            help="vito, vito-hindsight, vito-continuous (few forward runs per patient), another "
+            "method that learns, such as gp-emulator, or one that learns nothing, such as "
+            "least-squares-multistart."
         ),
     ] = "vito",
     n_samples: Annotated[
@@ -57,7 +58,7 @@ def personalize(
         typer.Option(
             min=1,
             help="Transitions to explore per patient to learn from [default: 2000; 100 for "
-            "vito-continuous, which take two forward runs each].",
+            "methods without states, such as vito-continuous, which take two forward runs each].",
         ),
     ] = None,
     allow_missing: Annotated[

@@ -119,7 +119,8 @@ def fold(
     if left_out:
         training += f", without {' and '.join(left_out)}"
     agents = learned.agents(walks, group)
-    return _part(problem, patient, agents, label, training, max_runs, seed)
+    n_runs = walks.select([name for name in walks.patients if name not in left_out]).n_runs
+    return _part(problem, patient, agents, label, training, max_runs, seed, n_runs)
 
 
 def refer(
@@ -166,6 +167,7 @@ def _part(
     training: str,
     max_runs: int,
     seed: int,
+    n_training_runs: int | None = None,
 ) -> Part:
     """Personalizations and traces of one patient; NaN for what was not measured."""
     rows, traces, failures = [], [], list[Failure]()
@@ -176,6 +178,7 @@ def _part(
         key = {**label, "patient": patient.name, "method": method}
         more = {
             "n_states_used": n_states_used(personalizer),
+            "n_training_runs": n_training_runs,
             "training": training,
             "not_measured": "",
         }

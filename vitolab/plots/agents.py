@@ -22,7 +22,7 @@ from vitolab.plots.style import (
     series_color,
     style,
 )
-from vitolab.plots.summary import order_of, over_repeats, setups_of, summarize
+from vitolab.plots.summary import order_of, over_repeats, setups_of, summarize, training_runs
 from vitolab.problem import Problem
 
 #: Singular values below are shown as zero: noise of finite differences, far below any tolerance.
@@ -288,6 +288,8 @@ def agent_table(
         setup = row["setup"]
         own = solved[(solved["setup"] == setup) & (solved["method"] == row["method"])]
         own = own[own["n_samples"].isna() | (own["n_samples"] == row["n_samples"])]
+        rows = personalizations[personalizations["setup"] == setup]
+        rows = rows[(rows["method"] == row["method"]) & (rows["n_samples"] == row["n_samples"])]
         runs = own.groupby("patient")["n_runs"].mean()
         other = solved[(solved["setup"] == setup) & (solved["method"] == reference)]
         other = other.groupby("patient")["n_runs"].mean()
@@ -299,6 +301,7 @@ def agent_table(
                 "setup": setup,
                 "method": row["method"],
                 "samples per patient": "" if pd.isna(row["n_samples"]) else f"{row['n_samples']:,}",
+                "training runs": training_runs(rows),
                 "success of all [%]": round(row["success"], 1),
                 "success of the solvable [%]": round(float(share), 1),
                 "runs, solved": round(row["runs_solved"], 2),

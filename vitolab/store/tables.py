@@ -63,7 +63,9 @@ def table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     import pandas as pd
 
     frame = pd.DataFrame(rows)
-    nullable = ("n_states", "n_samples", "repeat", "start", "n_states_used")
+    nullable = ["n_states", "n_samples", "repeat", "start", "n_states_used"]
+    if "n_training_runs" in frame:  # not of methods that learn nothing
+        nullable.append("n_training_runs")
     return frame.astype(dict.fromkeys(nullable, "Int64"))
 
 
