@@ -148,7 +148,7 @@ def best_plan(
         candidates += [*best, *(descended(target, u) for u in best)]
         plan = _likeliest(target, candidates, made)
         if plan is None:
-            u = rng.random(n)
+            u = rng.random((n,))
             misfits, chances = target.chances(u[np.newaxis])
             return Plan(u, misfits[0], float(chances[0]), -1)
         if plan.start >= len(starts):
