@@ -15,6 +15,10 @@ from vitolab.problem import FloatArray, Patient
 
 N_FIRST = 10  # runs spread over Ω before the first plan, unless as many are stored
 N_NEAR = 3  # stored runs from which plans start
+REACH = 0.1  # share of Ω around failed runs that is avoided
+SURPRISE, MORE = 0.01, 2.0  # the same around surprising runs, and its growth with each of them
+FAR = 4.0  # standard deviations from what was expected that surprise
+LEAST = 0.1  # ψ that a standard deviation counts at least
 
 
 class Course:
@@ -50,6 +54,7 @@ class Course:
         self.expected: list[FloatArray] = []
         self.failures: list[Failure] = []
         self.failed: list[FloatArray] = []  # where runs failed, in the unit cube
+        self.surprises: list[FloatArray] = []
         # of the runs that did not fail: inputs, outputs and the worst misfit, over ψ
         self.own = np.empty((0, self.problem.n_parameters + len(self.f)))
         self.found = np.empty((0, self.problem.n_objectives))
@@ -98,12 +103,23 @@ class Course:
             self._run(self.rng.random(n), Event.RESTART, None)
             return
         z = self.experience.unwrapped(self.z / self.problem.tolerance)
-        failed = np.reshape(self.failed, (-1, n))
-        target = Target(self.problem, self._emulated(), self.group, self.f, z, failed)
+        target = Target(self.problem, self._emulated(), self.group, self.f, z, *self._avoided())
         starts = self._starts()
         plan = best_plan(target, starts, self.scale.unit(np.reshape(self.x, (-1, n))), self.rng)
         event = Event.STEP if len(self.own) and plan.start == 0 else Event.RESTART
         self._run(plan.u, event if self.x else Event.START, plan.expected)
+
+    def _avoided(self) -> tuple[FloatArray, FloatArray]:
+        """Points near which no plan should end, and how far around them.
+
+        Near failed runs; and, the farther the more of them there are, near runs that came out far
+        from what was expected: at a jump of the outputs an emulator expects a solution again and
+        again where there is none.
+        """
+        avoided = np.reshape(self.failed + self.surprises, (-1, self.problem.n_parameters))
+        reach = np.full(len(avoided), REACH)
+        reach[len(self.failed) :] = min(REACH, SURPRISE * MORE ** len(self.surprises))
+        return avoided, reach
 
     def _starts(self) -> list[FloatArray]:
         """Points from which plans start: the patient's best run, and stored runs."""
@@ -133,6 +149,14 @@ class Course:
             self.emulator = Emulator.given(covariance, a[rows], patient[rows], y[rows])
         return self.emulator
 
+    def _is_surprising(self, a: FloatArray, found: FloatArray) -> bool:
+        """Whether outputs are far from what the emulator expected."""
+        assert self.emulator is not None
+        expected = self.emulator.at(a[np.newaxis], self.group, self.problem.n_parameters)
+        away = self.experience.misfit(found, expected.mean[0])
+        deviation = np.sqrt(expected.variance[0] + self.emulator.covariance.noise)
+        return bool((np.abs(away) > FAR * np.maximum(deviation, LEAST)).any())
+
     def _run(self, u: FloatArray, event: Event, expected: FloatArray | None) -> None:
         """Run the model at u and learn from it."""
         problem, psi = self.problem, self.problem.tolerance
@@ -155,6 +179,8 @@ class Course:
             self.found = np.concatenate([self.found, found[np.newaxis]])
             self.cost.append(float(np.abs(c / psi).max()))
             if self.emulator is not None:
+                if self._is_surprising(a, found):
+                    self.surprises.append(u)
                 seen = plausible(np.concatenate([self.emulator.y, found[np.newaxis]]))
                 self.emulator = self.emulator.after(a, self.group, np.clip(found, *seen))
         else:

@@ -28,7 +28,7 @@ DAMPING, HARDER, EASIER = (
 N_STEPS = 15
 SETTLED = 1e-3  # share of the sum of squares below which a step ends the descent
 SAME = 1e-3  # share of Ω below which two points are one
-AVOIDED, REACH = 3.0, 0.1  # ψ that count near a failed run; share of Ω over which they fade
+AVOIDED = 3.0  # ψ that count at a point to be avoided
 UNLIKELY = np.log(1e-2)
 N_SCATTERED_LOG2 = 8  # points tried where nothing is likely
 N_REFINED = 4  # of these, the likeliest, from which descents start
@@ -60,8 +60,10 @@ class Target:
         Its features in standard deviations.
     z : ndarray, shape (n_objectives,)
         Measurements over ψ.
-    failed : ndarray, shape (n_failed, n_parameters)
-        Where runs of this patient failed.
+    avoided : ndarray, shape (n_avoided, n_parameters)
+        Points near which no plan should end.
+    reach : ndarray, shape (n_avoided,)
+        Share of Ω over which that fades.
     """
 
     problem: Problem
@@ -69,7 +71,8 @@ class Target:
     group: int
     f: FloatArray
     z: FloatArray
-    failed: FloatArray
+    avoided: FloatArray
+    reach: FloatArray
 
     def _inputs(self, u: FloatArray) -> FloatArray:
         return np.concatenate(
@@ -89,11 +92,11 @@ class Target:
         rise = found.variance_slopes[0] / deviation[:, np.newaxis]
         parts = [self._misfit(found.mean[0]), CAUTION * deviation]
         slopes = [2.0 * found.slopes[0], CAUTION * rise]
-        if len(self.failed):
-            away = self.failed - u
-            near = AVOIDED * np.exp(-0.5 * (away**2).sum(axis=1) / REACH**2)
+        if len(self.avoided):
+            away = (self.avoided - u) / self.reach[:, np.newaxis]
+            near = AVOIDED * np.exp(-0.5 * (away**2).sum(axis=1))
             parts.append(near)
-            slopes.append(near[:, np.newaxis] * away / REACH**2)
+            slopes.append((near / self.reach)[:, np.newaxis] * away)
         return np.concatenate(parts), np.concatenate(slopes)
 
     def chances(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -114,9 +117,9 @@ class Target:
         far, near = (-1.0 - np.abs(c)) / deviation, (1.0 - np.abs(c)) / deviation
         log_near, log_far = log_ndtr(near), log_ndtr(far)
         chance = (log_near + np.log1p(-np.exp(np.minimum(log_far - log_near, -1e-12)))).sum(axis=1)
-        if len(self.failed):
-            away = ((u[:, np.newaxis] - self.failed) ** 2).sum(axis=2)
-            chance -= 0.5 * AVOIDED**2 * np.exp(-away / REACH**2).sum(axis=1)
+        if len(self.avoided):
+            away = ((u[:, np.newaxis] - self.avoided) ** 2).sum(axis=2) / self.reach**2
+            chance -= 0.5 * AVOIDED**2 * np.exp(-away).sum(axis=1)
         return c, chance
 
 
