@@ -178,8 +178,10 @@ def test_least_squares_go_on_from_runs_that_are_apart_and_then_anywhere(linear_p
     assert all(np.abs(kept[:i] - kept[i]).max(axis=1).min() > 0.15 for i in range(1, n))
 
 
-def test_a_patient_with_other_features_is_farther(linear_problem, linear_patients):
-    """Of two runs that answered alike, the one of a patient with the same feature is nearer."""
+def test_of_runs_that_answered_alike_the_one_of_alike_features_is_nearer(
+    linear_problem, linear_patients
+):
+    """The offset tells two patients apart, who answered the same elsewhere."""
     problem = replace(linear_problem, features=("offset",))
     x = np.array([[[0.0, 0.0], [1.0, 1.0]], [[2.0, 2.0], [3.0, 3.0]]])
     y = np.array([[[0.0, 0.0], [9.0, 9.0]], [[0.0, 0.0], [9.0, 9.0]]])

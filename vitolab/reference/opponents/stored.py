@@ -91,7 +91,8 @@ class StoredRuns(Value):
     def near(self, patient: Patient) -> Iterator[FloatArray]:
         """Parameters of stored runs, the nearest to a patient first, then others that are apart.
 
-        Near by the squares of the misfits in tolerances and of the difference in features.
+        Near by the squares of the misfits in tolerances; features settle ties. Added to the
+        misfits they cost least squares a quarter more runs with six parameters of the circulation.
 
         Yields
         ------
@@ -99,9 +100,9 @@ class StoredRuns(Value):
         """
         z = self.problem.measured(patient) / self.problem.tolerance
         away = (self.misfit(self.y, z) ** 2).sum(axis=1)
-        away += ((self.f - self.features.of(self.problem, patient)) ** 2).sum(axis=1)
+        unlike = ((self.f - self.features.of(self.problem, patient)) ** 2).sum(axis=1)
         chosen = np.empty((0, self.u.shape[1]))
-        for u in self.u[np.argsort(away, kind="stable")]:
+        for u in self.u[np.lexsort((unlike, away))]:
             if (np.abs(chosen - u).max(axis=1) > APART).all():
                 chosen = np.concatenate([chosen, u[np.newaxis]])
                 yield u
