@@ -9,7 +9,7 @@ the default values and points spread over Ω.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -124,7 +124,7 @@ class ContinuousVito(Value):
     @cached_property
     def knowledge(self) -> Knowledge:
         """What plans rest on; the covariances are learned when they are asked for."""
-        return Knowledge(self.experience)
+        return Knowledge(replace(self.experience, problem=self.problem))
 
     def personalize(self, patient: Patient, *, max_runs: int | None = None, seed: int = 0) -> Fit:
         """Personalise one patient, starting where the agent expects the solution.

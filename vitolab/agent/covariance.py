@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ AMPLITUDE_SPREAD = 1.5  # of what is shared, about the spread of the outputs
 OWN, OWN_SPREAD = 0.5, 1.5  # ψ
 NOISE, NOISE_SPREAD = 0.05, 1.0  # ψ
 SMALLEST = 1e-4  # of the spread of an output: what OWN and NOISE are at least
-JITTER = 1e-8  # of the variance that is shared
+JITTER = 1e-8  # of all variance, in what is noise
 N_ROUNDS = 30  # of the optimisation
 WORST = 1e12  # what covariances count that cannot be inverted
 
@@ -27,7 +28,7 @@ class Covariance:
 
     With E the squared exponential of inputs over `length`, inputs a counted from the middle of Ω,
     and δ = 1 for runs of one patient, else 0, outputs have the covariance
-    ``shared² E + linear² a·a' + δ (constant² + own² E)``, and noise of its own in every run.
+    ``shared² E + linear² (1 + a·a') + δ (constant² + own² E)``, and noise of its own in every run.
 
     Attributes
     ----------
@@ -64,7 +65,8 @@ class Covariance:
         variances = np.exp(2.0 * found[:, :_N_AMPLITUDES]) * scale[:, np.newaxis] ** 2
         shared, linear, constant, own, noise = variances.T
         length = np.exp(found[:, _N_AMPLITUDES:])
-        return cls(mean, length, shared, linear, constant, own, noise + JITTER * shared)
+        noise = noise + JITTER * (shared + linear * a.shape[1] + constant + own)
+        return cls(mean, length, shared, linear, constant, own, noise)
 
     def across(
         self, a: FloatArray, b: FloatArray, same: BoolArray
@@ -92,7 +94,7 @@ class Covariance:
             for each in (self.shared, self.linear, self.constant, self.own)
         )
         smooth = (shared + own * same) * np.exp(-0.5 * np.maximum(squared, 0.0))
-        return smooth + linear * (a @ b.T) + constant * same, smooth
+        return smooth + linear * (1.0 + a @ b.T) + constant * same, smooth
 
     def of_runs(self, a: FloatArray, group: IntArray) -> FloatArray:
         """Covariances of runs with each other, noise included, shape (n_objectives, n, n)."""
@@ -105,7 +107,7 @@ class Covariance:
     def variance(self, a: FloatArray) -> FloatArray:
         """Variances at points before anything was run, shape (n_objectives, k)."""
         level = (self.shared + self.constant + self.own)[:, np.newaxis]
-        variance: FloatArray = level + self.linear[:, np.newaxis] * (a**2).sum(axis=1)
+        variance: FloatArray = level + self.linear[:, np.newaxis] * (1.0 + (a**2).sum(axis=1))
         return variance
 
     def variance_slopes(self, a: FloatArray, n: int) -> FloatArray:
@@ -139,13 +141,41 @@ _N_AMPLITUDES = 5
 
 def _learned(a: FloatArray, group: IntArray, y: FloatArray, unit: float) -> FloatArray:
     """Logarithms of one output's amplitudes and lengths; y is normalised and ψ is `unit` in it."""
+    loss, centre = posterior(a, group, y, unit)
+    options = {"maxiter": N_ROUNDS}
+    found = minimize(loss, centre, jac=True, method="L-BFGS-B", options=options).x
+    return np.asarray(found if np.isfinite(found).all() else centre, dtype=np.float64)
+
+
+def posterior(
+    a: FloatArray, group: IntArray, y: FloatArray, unit: float
+) -> tuple[Callable[[FloatArray], tuple[float, FloatArray]], FloatArray]:
+    """Negative logarithm of the posterior of what is learned of one output.
+
+    Parameters
+    ----------
+    a : ndarray, shape (n, n_inputs)
+    group : ndarray of int, shape (n,)
+    y : ndarray, shape (n,)
+        Of mean 0 and standard deviation 1, or less.
+    unit : float
+        One ψ.
+
+    Returns
+    -------
+    loss : callable
+        Gives the value, but for a constant, and its gradient, at the logarithms of the amplitudes
+        (shared, linear, constant, own, noise) and the lengths.
+    centre : ndarray, shape (5 + n_inputs,)
+        Mode of the prior.
+    """
     n_inputs = a.shape[1]
     own, noise = max(OWN * unit, SMALLEST), max(NOISE * unit, SMALLEST)
     centre = np.log(np.array([1.0, 0.5, own, own, noise] + [LENGTH] * n_inputs))
     amplitudes = [AMPLITUDE_SPREAD, AMPLITUDE_SPREAD, OWN_SPREAD, OWN_SPREAD, NOISE_SPREAD]
     spread = np.array(amplitudes + [LENGTH_SPREAD] * n_inputs)
     same = (group[:, np.newaxis] == group).astype(np.float64)
-    linear = a @ a.T
+    linear = 1.0 + a @ a.T
 
     def loss(h: FloatArray) -> tuple[float, FloatArray]:
         shared, across, constant, alone, error = np.exp(2.0 * h[:_N_AMPLITUDES])
@@ -177,6 +207,4 @@ def _learned(a: FloatArray, group: IntArray, y: FloatArray, unit: float) -> Floa
         )
         return float(value), slope + away / spread
 
-    options = {"maxiter": N_ROUNDS}
-    found = minimize(loss, centre, jac=True, method="L-BFGS-B", options=options).x
-    return np.asarray(found if np.isfinite(found).all() else centre, dtype=np.float64)
+    return loss, centre

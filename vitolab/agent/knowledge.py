@@ -69,7 +69,7 @@ class Knowledge:
         if n <= N_KNOWN:
             return np.arange(n)
         half = N_KNOWN // 2
-        order = np.argsort(self.experience.distance(patient), kind="stable")
+        order = np.argsort(sum(self.experience.distance(patient)), kind="stable")
         rest = np.sort(order[half:])
         rng = stream("known", self.experience.problem.name, n)
         drawn = rest[rng.permutation(len(rest))[:half]]

@@ -166,7 +166,8 @@ def _likeliest(target: Target, candidates: Sequence[FloatArray], made: FloatArra
     if not new.any():
         return None
     c, chance = target.chances(u)
-    i = int(np.argmax(np.where(new, np.nan_to_num(chance, nan=-np.inf), -np.inf)))
+    chance = np.nan_to_num(chance, nan=-np.inf, neginf=np.finfo(float).min)
+    i = int(np.argmax(np.where(new, chance, -np.inf)))
     return Plan(u[i], c[i], float(chance[i]), i)
 
 

@@ -86,7 +86,7 @@ STUDY = Study(
             "n_starts": 100,
         },
     },
-    duration={"quick": "a minute", "standard": "about an hour", "paper": "days"},
+    duration={"quick": "two minutes", "standard": "some hours", "paper": "days"},
     sections=(Section("curves", "Curves", _curves), shared.PATIENTS),
     choices=choices("setups", "lead_fields", "mode", "agents", "methods"),
     least={"n_patients": 2, "n_ep_patients": 2},
