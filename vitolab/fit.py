@@ -33,6 +33,7 @@ class StopReason(enum.StrEnum):
     STALLED = "stalled"
     FAILED = "failed"
     ERROR = "error"
+    UNREACHABLE = "unreachable"
 
     @property
     def sentence(self) -> str:
@@ -43,6 +44,7 @@ class StopReason(enum.StrEnum):
             StopReason.STALLED: "The optimiser ended by its own tolerance without a solution.",
             StopReason.FAILED: "The method cannot go on after a failed forward run.",
             StopReason.ERROR: "The method itself failed; the failed runs name the error.",
+            StopReason.UNREACHABLE: "No parameters are expected to meet all measurements.",
         }[self]
 
 
@@ -114,6 +116,8 @@ class Fit(Value):
         Every forward run; see `frame`.
     parameters, objectives : tuple of str
         Names, in the order of the arrays.
+    note : str
+        What the method has to say of the outcome, such as which measurements contradict each other.
 
     Examples
     --------
@@ -138,6 +142,7 @@ class Fit(Value):
     trace: Trace
     parameters: tuple[str, ...]
     objectives: tuple[str, ...]
+    note: str = ""
 
     @property
     def n_failed(self) -> int:
@@ -150,14 +155,16 @@ class Fit(Value):
         return self.trace.failures
 
     @classmethod
-    def from_trace(cls, problem: Problem, trace: Trace, stop_reason: StopReason) -> Fit:
+    def from_trace(
+        cls, problem: Problem, trace: Trace, stop_reason: StopReason, note: str = ""
+    ) -> Fit:
         """Sum up a trace."""
         parameters = tuple(p.name for p in problem.parameters)
         objectives = tuple(o.name for o in problem.objectives)
         if not len(trace.x):
             no_x, no_y = np.full(len(parameters), np.nan), np.full(len(objectives), np.nan)
             found = (no_x, no_y, no_y, no_x, trace)
-            return cls(False, stop_reason, 0, 0, *found, parameters, objectives)
+            return cls(False, stop_reason, 0, 0, *found, parameters, objectives, note)
         worst = np.max(np.abs(trace.misfits) / problem.tolerance, axis=1)
         solved = stop_reason is StopReason.SOLVED
         best = len(worst) - 1 if solved else int(np.argmin(np.nan_to_num(worst, nan=np.inf)))
@@ -173,6 +180,7 @@ class Fit(Value):
             trace=trace,
             parameters=parameters,
             objectives=objectives,
+            note=note,
         )
 
     def columns(self) -> dict[str, NDArray[Any]]:
@@ -221,6 +229,7 @@ class Fit(Value):
         }
         description = {
             "stop_reason": str(self.stop_reason),
+            "note": self.note,
             "parameters": list(self.parameters),
             "objectives": list(self.objectives),
             "failures": [asdict(failure) for failure in self.failures],
@@ -281,13 +290,14 @@ class Fit(Value):
             trace=trace,
             parameters=parameters,
             objectives=objectives,
+            note=field(path, {"note": "", **description}, "note", str),
         )
 
     def facts(self) -> dict[str, Any]:
         """Rows of the printed form, by name."""
         return {
             "solved": self.solved,
-            "stop_reason": f"{self.stop_reason}: {self.stop_reason.sentence}",
+            "stop_reason": f"{self.stop_reason}: {self.note or self.stop_reason.sentence}",
             "n_runs": f"{self.n_runs}, of which {self.n_failed} failed",
             "n_restarts": self.n_restarts,
             **{f"x:{k}": float(v) for k, v in list(zip(self.parameters, self.x, strict=True))[:8]},

@@ -28,6 +28,9 @@ class Settings:
         Count transitions into failed runs as leading to a state of their own, worth a run and a
         fresh start, so that the policy keeps away from where the model fails; otherwise they are
         left out. Without such transitions there is no such state.
+    give_up : float
+        Chance to meet all measurements below which an agent with continuous actions ends a patient,
+        from 0 (never) to below 1; see `vitolab.agent.ContinuousVito`.
     deterministic, restart : bool
         How the agent acts, see `vitolab.agent.Vito`.
 
@@ -50,6 +53,7 @@ class Settings:
     discount: float = 0.99
     epsilon: float = 0.8
     heed_failures: bool = True
+    give_up: float = 0.0
     deterministic: bool = False
     restart: bool = True
 

@@ -39,6 +39,15 @@ class ContinuousVito(Value):
     ----------
     problem : Problem
     experience : Experience
+    give_up : float
+        Chance to meet all measurements below which, twice in a row, it ends a patient as one whose
+        measurements the model cannot reach; 0 for never. `Fit.note` then names the measurements
+        that contradict each other.
+
+    Raises
+    ------
+    ValueError
+        If the chance is no share below 1.
 
     Examples
     --------
@@ -60,6 +69,11 @@ class ContinuousVito(Value):
 
     problem: Problem
     experience: Experience
+    give_up: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.give_up < 1.0:
+            raise ValueError(f"give_up is {self.give_up!r}, expected from 0 to below 1")
 
     def facts(self) -> dict[str, Any]:
         """Rows of the printed form, by name."""
@@ -92,8 +106,8 @@ class ContinuousVito(Value):
         walks : Trajectories, optional
             Walks of the training patients; `Trajectories.without` leaves one out.
         n_states, seed, settings, **changes
-            Accepted as by `Vito.learn`, so that one call serves every agent, and ignored: this
-            agent has no states, draws nothing and has one way to act.
+            Accepted as by `Vito.learn`, so that one call serves every agent, and ignored but for
+            `Settings.give_up`: this agent has no states and draws nothing while it learns.
 
         Raises
         ------
@@ -102,10 +116,10 @@ class ContinuousVito(Value):
         TypeError
             If a keyword is no setting.
         """
-        chosen(settings, n_states, changes)
+        give_up = chosen(settings, n_states, changes).give_up
         if walks is None:
-            return cls(problem, Experience.none(problem))
-        return cls(problem, Experience.learn(problem, walks))
+            return cls(problem, Experience.none(problem), give_up)
+        return cls(problem, Experience.learn(problem, walks), give_up)
 
     def update(self, fits: Sequence[tuple[Patient, Fit]]) -> ContinuousVito:
         """Learn from personalisations, too.
@@ -119,7 +133,7 @@ class ContinuousVito(Value):
         -------
         ContinuousVito
         """
-        return ContinuousVito(self.problem, self.experience.after(fits))
+        return replace(self, experience=self.experience.after(fits))
 
     @cached_property
     def knowledge(self) -> Knowledge:
@@ -149,7 +163,7 @@ class ContinuousVito(Value):
         """
         rng = stream("continuous", self.problem.name, checked_seed(seed), patient.name)
         with one_thread():
-            return Course(self.knowledge, patient, max_runs, rng).fit(None)
+            return Course(self.knowledge, patient, max_runs, rng, self.give_up).fit(None)
 
     def personalize_from(
         self, patient: Patient, starts: FloatArray, *, max_runs: int | None = None, seed: int = 0
@@ -178,7 +192,7 @@ class ContinuousVito(Value):
         with one_thread():
             for i, start in enumerate(starts):
                 rng = stream("continuous", self.problem.name, checked_seed(seed), patient.name, i)
-                fits.append(Course(self.knowledge, patient, max_runs, rng).fit(start))
+                fits.append(Course(self.knowledge, patient, max_runs, rng, self.give_up).fit(start))
         return fits
 
     def save(self, path: Path) -> None:
@@ -189,7 +203,8 @@ class ContinuousVito(Value):
         FileExistsError
             If the path exists.
         """
-        known, arrays = {"features": list(self.problem.features)}, self.experience.to_arrays()
+        known = {"features": list(self.problem.features), "give_up": self.give_up}
+        arrays = self.experience.to_arrays()
         write_agent(path, FILE, self.problem, known, arrays, check_experience)
 
     @classmethod
@@ -209,5 +224,14 @@ class ContinuousVito(Value):
                 f"{path}: the agent learned features {description['features']}, the problem given "
                 f"has {list(problem.features)}"
             )
+        if "variation" in arrays:
+            raise ValueError(
+                f"{path}: the agent was saved by an earlier version, which kept less than it now "
+                "needs; learn it again from its walks"
+            )
         check_experience(path / ARRAYS, problem, arrays)
-        return cls(problem, Experience.from_arrays(problem, arrays))
+        give_up = field(path / FILE, description, "give_up", float)
+        try:
+            return cls(problem, Experience.from_arrays(problem, arrays), give_up)
+        except ValueError as error:
+            raise ValueError(f"{path / FILE}: {error}") from None

@@ -9,12 +9,14 @@ from vitolab.agent.covariance import Covariance
 from vitolab.agent.emulator import Emulator
 from vitolab.agent.knowledge import GROWTH, Knowledge, plausible
 from vitolab.agent.planning import Target, best_plan
+from vitolab.agent.verdict import unreachable
 from vitolab.failures import Failure
 from vitolab.fit import Event, Fit, StopReason, Trace, budget
 from vitolab.problem import FloatArray, Patient
 
 N_FIRST = 10  # runs spread over Ω before the first plan, unless as many are stored
 N_NEAR = 3  # stored runs from which plans start
+N_HOPELESS, LEAST_RUNS = 2, 3  # plans in a row, after at least so many runs, that end a patient
 REACH = 0.1  # share of Ω around failed runs that is avoided
 SURPRISE, MORE = 0.01, 2.0  # the same around surprising runs, and its growth with each of them
 FAR = 4.0  # standard deviations from what was expected that surprise
@@ -31,6 +33,8 @@ class Course:
     max_runs : int, optional
     rng : Generator
         Of points that are drawn.
+    give_up : float
+        See `vitolab.agent.ContinuousVito`.
     """
 
     def __init__(
@@ -39,6 +43,7 @@ class Course:
         patient: Patient,
         max_runs: int | None,
         rng: np.random.Generator,
+        give_up: float = 0.0,
     ) -> None:
         self.knowledge, self.experience = knowledge, knowledge.experience
         self.problem = self.experience.problem
@@ -48,6 +53,9 @@ class Course:
         self.f = self.experience.featured(patient)
         self.group = len(self.experience.known)  # a patient of its own
         self.reason: StopReason | None = None
+        self.note = ""
+        self.hope = np.log(give_up) if give_up else -np.inf
+        self.n_hopeless = 0  # plans in a row
         self.x: list[FloatArray] = []
         self.y: list[FloatArray] = []
         self.event: list[Event] = []
@@ -80,7 +88,7 @@ class Course:
             np.array(self.expected),
             failures=tuple(self.failures),
         )
-        return Fit.from_trace(self.problem, trace, self.reason)
+        return Fit.from_trace(self.problem, trace, self.reason, self.note)
 
     def _first(self, start: FloatArray | None) -> list[FloatArray]:
         """Points to run before the first plan: with few stored runs, some spread over Ω."""
@@ -106,6 +114,11 @@ class Course:
         target = Target(self.problem, self._emulated(), self.group, self.f, z, *self._avoided())
         starts = self._starts()
         plan = best_plan(target, starts, self.scale.unit(np.reshape(self.x, (-1, n))), self.rng)
+        self.n_hopeless = self.n_hopeless + 1 if plan.chance < self.hope else 0
+        if self.n_hopeless == N_HOPELESS and len(self.own) >= LEAST_RUNS:
+            self.reason = StopReason.UNREACHABLE
+            self.note = unreachable(target, [*starts, plan.u], plan.chance)
+            return
         event = Event.STEP if len(self.own) and plan.start == 0 else Event.RESTART
         self._run(plan.u, event if self.x else Event.START, plan.expected)
 
