@@ -8,7 +8,7 @@ from scipy.stats import qmc
 from vitolab.agent.covariance import Covariance
 from vitolab.agent.emulator import Emulator
 from vitolab.agent.knowledge import GROWTH, Knowledge, plausible
-from vitolab.agent.planning import Target, best_plan
+from vitolab.agent.planning import Target, best_plan, compromise
 from vitolab.agent.verdict import unreachable
 from vitolab.failures import Failure
 from vitolab.fit import Event, Fit, StopReason, Trace, budget
@@ -16,7 +16,7 @@ from vitolab.problem import FloatArray, Patient
 
 N_FIRST = 10  # runs spread over Ω before the first plan, unless as many are stored
 N_NEAR = 3  # stored runs from which plans start
-N_HOPELESS, LEAST_RUNS = 2, 3  # plans in a row, after at least so many runs, that end a patient
+N_HOPELESS, LEAST_RUNS = 3, 3  # plans in a row, after at least so many runs, that end a patient
 REACH = 0.1  # share of Ω around failed runs that is avoided
 SURPRISE, MORE = 0.01, 2.0  # the same around surprising runs, and its growth with each of them
 FAR = 4.0  # standard deviations from what was expected that surprise
@@ -114,11 +114,15 @@ class Course:
         target = Target(self.problem, self._emulated(), self.group, self.f, z, *self._avoided())
         starts = self._starts()
         plan = best_plan(target, starts, self.scale.unit(np.reshape(self.x, (-1, n))), self.rng)
-        self.n_hopeless = self.n_hopeless + 1 if plan.chance < self.hope else 0
-        if self.n_hopeless == N_HOPELESS and len(self.own) >= LEAST_RUNS:
-            self.reason = StopReason.UNREACHABLE
-            self.note = unreachable(target, [*starts, plan.u], plan.chance)
-            return
+        if plan.chance < self.hope:
+            plan = compromise(target, [*starts, plan.u])
+            self.n_hopeless += 1
+            if self.n_hopeless >= N_HOPELESS and len(self.own) >= LEAST_RUNS:
+                self.reason = StopReason.UNREACHABLE
+                self.note = unreachable(self.problem, plan)
+                return
+        else:
+            self.n_hopeless = 0
         event = Event.STEP if len(self.own) and plan.start == 0 else Event.RESTART
         self._run(plan.u, event if self.x else Event.START, plan.expected)
 

@@ -159,6 +159,21 @@ def best_plan(
     return plan
 
 
+def compromise(target: Target, starts: Sequence[FloatArray]) -> Plan:
+    """Find where the expected misfits have the least sum of squares, in tolerances.
+
+    Parameters
+    ----------
+    target : Target
+    starts : sequence of ndarray, shape (n_parameters,)
+        From which descents start.
+    """
+    u = np.array([*starts, *(descended(target, start) for start in starts)])
+    misfits, chance = target.chances(u)
+    i = int(np.argmin((misfits**2).sum(axis=1)))
+    return Plan(u[i], misfits[i], float(chance[i]), i if i < len(starts) else i - len(starts))
+
+
 def _likeliest(target: Target, candidates: Sequence[FloatArray], made: FloatArray) -> Plan | None:
     """The likeliest of the candidates that were not run yet."""
     u = np.array(candidates)
