@@ -10,6 +10,8 @@ import pytest
 from vitolab.agent.continuous import ContinuousVito
 from vitolab.exploration import explore
 from vitolab.problem import Patient
+from vitolab.saved import write_object
+from vitolab.trajectories import Trajectories
 
 
 def offset(patient):
@@ -49,6 +51,28 @@ def test_a_problem_learns_the_same_from_a_feature_computed_or_in_the_data(
     blind = explore(linear_problem, linear_patients[1:], n_episodes=10, n_steps=1, seed=0)
     other = ContinuousVito.learn(linear_problem, blind).personalize(linear_patients[0])
     assert not np.array_equal(other.trace.x, fits[0].trace.x)
+
+
+def test_walks_stored_before_the_problem_had_features_teach_it_still(
+    linear_problem, linear_patients, tmp_path
+):
+    """Nothing is known of their patients."""
+    before = explore(linear_problem, linear_patients[1:], n_episodes=10, n_steps=1, seed=0)
+    empty = {**vars(before), "features": np.empty((len(before.patients), 0))}
+    write_object(
+        tmp_path / "walks.npz",
+        "Trajectories",
+        {"patients": list(before.patients), "causes": []},
+        {name: v for name, v in empty.items() if name not in ("patients", "causes")},
+    )
+    walks = Trajectories.load(tmp_path / "walks.npz")
+    problem = replace(
+        linear_problem,
+        features=("offset", "sign"),
+        featuring=lambda patient: patient.data["offset"] * np.array([1.0, -1.0]),
+    )
+    assert walks == before
+    assert ContinuousVito.learn(problem, walks).personalize(linear_patients[0]).solved
 
 
 @pytest.mark.parametrize("answer", [np.nan, np.inf, -np.inf])
