@@ -65,7 +65,7 @@ class Trajectories(Value):
     length : ndarray of int, shape (n,)
         Number of steps of each walk that count; the rest is padding.
     features : ndarray, shape (n_patients, n_features), optional
-        What is known of those patients, see `Problem.featured`.
+        What is known of those patients, see `Problem.featured`; None where that is nothing.
     cause : ndarray of int, shape (n, T + 1), optional
         Why each run failed, by its position in `causes`; -1 where it answered.
     causes : tuple of Cause
@@ -107,6 +107,9 @@ class Trajectories(Value):
             "action": (self.action.shape, (n, points - 1)),
             "length": (self.length.shape, (n,)),
         }
+        if self.features is not None and self.features.shape[1:] == (0,):
+            # as walks have that were stored before their problem had features
+            object.__setattr__(self, "features", None)
         if self.features is not None:
             shapes["features"] = (self.features.shape[:1], (len(self.patients),))
         if self.cause is not None:
