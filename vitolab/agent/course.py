@@ -8,7 +8,7 @@ from scipy.stats import qmc
 from vitolab.agent.covariance import Covariance
 from vitolab.agent.emulator import Emulator
 from vitolab.agent.knowledge import GROWTH, Knowledge, plausible
-from vitolab.agent.planning import Target, best_plan, compromise
+from vitolab.agent.planning import SAME, Target, best_plan, compromise
 from vitolab.agent.verdict import unreachable
 from vitolab.failures import Failure
 from vitolab.fit import Event, Fit, StopReason, Trace, budget
@@ -16,7 +16,8 @@ from vitolab.problem import FloatArray, Patient
 
 N_FIRST = 10  # runs spread over Ω before the first plan, unless as many are stored
 N_NEAR = 3  # stored runs from which plans start
-N_HOPELESS, LEAST_RUNS = 3, 3  # plans in a row, after at least so many runs, that end a patient
+LEAST_RUNS = 3  # that answered, before a patient is ended
+N_HOPELESS = 4  # hopeless plans in a row that end it; two once the best compromise was run
 REACH = 0.1  # share of Ω around failed runs that is avoided
 SURPRISE, MORE = 0.01, 2.0  # the same around surprising runs, and its growth with each of them
 FAR = 4.0  # standard deviations from what was expected that surprise
@@ -113,14 +114,16 @@ class Course:
         z = self.experience.unwrapped(self.z / self.problem.tolerance)
         target = Target(self.problem, self._emulated(), self.group, self.f, z, *self._avoided())
         starts = self._starts()
-        plan = best_plan(target, starts, self.scale.unit(np.reshape(self.x, (-1, n))), self.rng)
+        made = self.scale.unit(np.reshape(self.x, (-1, n)))
+        plan = best_plan(target, starts, made, self.rng)
         if plan.chance < self.hope:
-            plan = compromise(target, [*starts, plan.u])
             self.n_hopeless += 1
-            if self.n_hopeless >= N_HOPELESS and len(self.own) >= LEAST_RUNS:
-                self.reason = StopReason.UNREACHABLE
-                self.note = unreachable(self.problem, plan)
+            best = compromise(target, [*starts, plan.u])
+            is_run = bool((np.abs(made - best.u).max(axis=1) <= SAME).any())
+            if len(self.own) >= LEAST_RUNS and self.n_hopeless >= (2 if is_run else N_HOPELESS):
+                self.reason, self.note = StopReason.UNREACHABLE, unreachable(self.problem, best)
                 return
+            plan = plan if is_run else best
         else:
             self.n_hopeless = 0
         event = Event.STEP if len(self.own) and plan.start == 0 else Event.RESTART
