@@ -16,7 +16,8 @@ from vitolab.problem import FloatArray, Patient
 
 N_FIRST = 10  # runs spread over Ω before the first plan, unless as many are stored
 N_NEAR = 3  # stored runs from which plans start
-LEAST_RUNS = 3  # that answered, before a patient is ended
+LEAST_RUNS = 2  # that answered, beside one per parameter, before a patient is ended
+DOUBT = 3.0  # by which standard deviations are multiplied at most
 N_HOPELESS = 4  # hopeless plans in a row that end it; two once the best compromise was run
 REACH = 0.1  # share of Ω around failed runs that is avoided
 SURPRISE, MORE = 0.01, 2.0  # the same around surprising runs, and its growth with each of them
@@ -64,6 +65,9 @@ class Course:
         self.failures: list[Failure] = []
         self.failed: list[FloatArray] = []  # where runs failed, in the unit cube
         self.surprises: list[FloatArray] = []
+        self.errors: list[
+            float
+        ] = []  # mean squares of the errors of what was expected, over its variance
         # of the runs that did not fail: inputs, outputs and the worst misfit, over ψ
         self.own = np.empty((0, self.problem.n_parameters + len(self.f)))
         self.found = np.empty((0, self.problem.n_objectives))
@@ -112,7 +116,8 @@ class Course:
             self._run(self.rng.random(n), Event.RESTART, None)
             return
         z = self.experience.unwrapped(self.z / self.problem.tolerance)
-        target = Target(self.problem, self._emulated(), self.group, self.f, z, *self._avoided())
+        emulator, avoided = self._emulated(), self._avoided()
+        target = Target(self.problem, emulator, self.group, self.f, z, *avoided, self._doubt())
         starts = self._starts()
         made = self.scale.unit(np.reshape(self.x, (-1, n)))
         plan = best_plan(target, starts, made, self.rng)
@@ -120,7 +125,8 @@ class Course:
             self.n_hopeless += 1
             best = compromise(target, [*starts, plan.u])
             is_run = bool((np.abs(made - best.u).max(axis=1) <= SAME).any())
-            if len(self.own) >= LEAST_RUNS and self.n_hopeless >= (2 if is_run else N_HOPELESS):
+            is_known = len(self.own) >= n + LEAST_RUNS
+            if is_known and self.n_hopeless >= (2 if is_run else N_HOPELESS):
                 self.reason, self.note = StopReason.UNREACHABLE, unreachable(self.problem, best)
                 return
             plan = plan if is_run else best
@@ -140,6 +146,11 @@ class Course:
         reach = np.full(len(avoided), REACH)
         reach[len(self.failed) :] = min(REACH, SURPRISE * MORE ** len(self.surprises))
         return avoided, reach
+
+    def _doubt(self) -> float:
+        """How much too sure the emulator was of this patient's runs, one that was right added."""
+        errors = np.append(self.errors, 1.0)
+        return float(np.clip(np.sqrt(errors.mean()), 1.0, DOUBT))
 
     def _starts(self) -> list[FloatArray]:
         """Points from which plans start: the patient's best run, and stored runs."""
@@ -169,13 +180,16 @@ class Course:
             self.emulator = Emulator.given(covariance, a[rows], patient[rows], y[rows])
         return self.emulator
 
-    def _is_surprising(self, a: FloatArray, found: FloatArray) -> bool:
-        """Whether outputs are far from what the emulator expected."""
+    def _judge(self, u: FloatArray, a: FloatArray, found: FloatArray) -> None:
+        """Compare outputs with what the emulator expected of them."""
         assert self.emulator is not None
         expected = self.emulator.at(a[np.newaxis], self.group, self.problem.n_parameters)
         away = self.experience.misfit(found, expected.mean[0])
         deviation = np.sqrt(expected.variance[0] + self.emulator.covariance.noise)
-        return bool((np.abs(away) > FAR * np.maximum(deviation, LEAST)).any())
+        error = np.abs(away) / np.maximum(deviation, LEAST)
+        self.errors.append(float((error**2).mean()))
+        if (error > FAR).any():
+            self.surprises.append(u)
 
     def _run(self, u: FloatArray, event: Event, expected: FloatArray | None) -> None:
         """Run the model at u and learn from it."""
@@ -199,8 +213,7 @@ class Course:
             self.found = np.concatenate([self.found, found[np.newaxis]])
             self.cost.append(float(np.abs(c / psi).max()))
             if self.emulator is not None:
-                if self._is_surprising(a, found):
-                    self.surprises.append(u)
+                self._judge(u, a, found)
                 seen = plausible(np.concatenate([self.emulator.y, found[np.newaxis]]))
                 self.emulator = self.emulator.after(a, self.group, np.clip(found, *seen))
         else:

@@ -64,6 +64,8 @@ class Target:
         Points near which no plan should end.
     reach : ndarray, shape (n_avoided,)
         Share of Ω over which that fades.
+    doubt : float
+        By which standard deviations are multiplied, as where an emulator was too sure before.
     """
 
     problem: Problem
@@ -73,6 +75,7 @@ class Target:
     z: FloatArray
     avoided: FloatArray
     reach: FloatArray
+    doubt: float = 1.0
 
     def _inputs(self, u: FloatArray) -> FloatArray:
         return np.concatenate(
@@ -88,8 +91,8 @@ class Target:
         n = len(u)
         # inputs span twice as much as u does
         found = self.emulator.at(self._inputs(u[np.newaxis]), self.group, n)
-        deviation = np.sqrt(found.variance[0])
-        rise = found.variance_slopes[0] / deviation[:, np.newaxis]
+        deviation = self.doubt * np.sqrt(found.variance[0])
+        rise = self.doubt**2 * found.variance_slopes[0] / deviation[:, np.newaxis]
         parts = [self._misfit(found.mean[0]), CAUTION * deviation]
         slopes = [2.0 * found.slopes[0], CAUTION * rise]
         if len(self.avoided):
@@ -112,7 +115,7 @@ class Target:
         chance : ndarray, shape (k,)
         """
         found = self.emulator.at(self._inputs(u), self.group, u.shape[1])
-        c, deviation = self._misfit(found.mean), np.sqrt(found.variance)
+        c, deviation = self._misfit(found.mean), self.doubt * np.sqrt(found.variance)
         # of the two sides the one that is nearer; the differences of tails keep their digits
         far, near = (-1.0 - np.abs(c)) / deviation, (1.0 - np.abs(c)) / deviation
         log_near, log_far = log_ndtr(near), log_ndtr(far)
