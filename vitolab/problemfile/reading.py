@@ -17,7 +17,7 @@ from vitolab.problemfile.schema import ADAPTERS, FormatTable, ParameterTable, Pr
 from vitolab.quantities import LARGEST_MULTIPLIER, MOST_STEPS
 
 #: Names of built-in models: figures and the dashboard know these by name.
-TAKEN = ("circulation", "electrophysiology", "rosenbrock", "bolus")
+TAKEN = ("circulation", "electrophysiology", "rosenbrock", "bolus", "glucose")
 MOST_BYTES = 2**20
 
 
