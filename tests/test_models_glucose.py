@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 import vitolab as vl
-from vitolab.catalogue import GLUCOSE, synthetic_patients
+from vitolab.catalogue import GLUCOSE, MODELS, synthetic_patients
 from vitolab.files import source_version
 from vitolab.identifiability import sensitivity
 from vitolab.kernels import glucose as kernel
 from vitolab.models import glucose
 from vitolab.models.glucose import generate, model
 from vitolab.problem import Patient, Problem
+from vitolab.problemfile.reading import TAKEN
 
 DOSE = {"glucose_dose": 0.3}
 PATIENT = Patient("P1", {}, DOSE)
@@ -180,6 +181,11 @@ def test_an_integration_that_gives_up_is_a_failed_run_with_its_reason(problem, m
 
 def test_another_kernel_is_another_version(problem):
     assert problem.version.endswith(source_version(kernel.__file__, model.__file__))
+
+
+def test_every_list_of_models_names_each_of_them():
+    """The catalogue, the package, and the names that a model of one's own may not take."""
+    assert sorted(MODELS) == sorted(vl.models.__all__) == sorted(TAKEN)
 
 
 # --- the cohort -----------------------------------------------------------------------------------
