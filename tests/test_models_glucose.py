@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from vitolab.kernels import glucose as kernel
 from vitolab.models import glucose
 from vitolab.models.glucose import generate, model
 from vitolab.problem import Patient, Problem
-from vitolab.problemfile.reading import TAKEN
+from vitolab.problemfile import ProblemError, read_problem
 
 DOSE = {"glucose_dose": 0.3}
 PATIENT = Patient("P1", {}, DOSE)
@@ -183,9 +185,18 @@ def test_another_kernel_is_another_version(problem):
     assert problem.version.endswith(source_version(kernel.__file__, model.__file__))
 
 
-def test_every_list_of_models_names_each_of_them():
-    """The catalogue, the package, and the names that a model of one's own may not take."""
-    assert sorted(MODELS) == sorted(vl.models.__all__) == sorted(TAKEN)
+def test_the_package_of_models_names_each_that_the_catalogue_has():
+    assert sorted(MODELS) == sorted(vl.models.__all__)
+
+
+def test_a_model_of_ones_own_takes_the_name_of_no_built_in_one(tmp_path):
+    starter = Path(__file__).parents[1] / "notebooks" / "starter" / "problem.toml"
+    text = starter.read_text(encoding="utf-8")
+    for name in MODELS:
+        path = tmp_path / f"{name}.toml"
+        path.write_text(re.sub(r'(?m)^name = ".*"', f'name = "{name}-own"', text, count=1))
+        with pytest.raises(ProblemError, match=f"{name}-own"):
+            read_problem(path)
 
 
 # --- the cohort -----------------------------------------------------------------------------------
