@@ -22,7 +22,7 @@ def constants(**changes: float) -> np.ndarray:
 
 
 def derivatives(row: np.ndarray, g: float, i: float, beta: float) -> np.ndarray:
-    """Equations 2, 4 and 9 of the paper, written out apart from the kernel."""
+    """The equations of the paper, written out apart from the kernel."""
     r0, eg0, si, _, sigma, alpha, k, d0, r1, r2, _ = row
     return np.array(
         [

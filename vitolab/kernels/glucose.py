@@ -1,7 +1,7 @@
 """Glucose, insulin and beta cells: Topp, Promislow, deVries, Miura & Finegood (2000).
 
-J. theor. Biol. 206, 605-619, equations 2, 4 and 9, with glucose G (mg/dL), insulin I (μU/mL), mass
-of beta cells β (mg), and time in days:
+J. theor. Biol. 206, 605-619, with glucose G (mg/dL), insulin I (μU/mL), mass of beta
+cells β (mg), and time in days:
 
     dG/dt = R0 − (EG0 + SI I) G
     dI/dt = σ β G²/(α + G²) − k I
@@ -11,8 +11,8 @@ A run starts in the fasting state: G and I where they rest at the mass β that i
 of glucose raises G at once. Everything after that is the whole model, from minutes to years; no
 part of it is taken to be at rest. It is stiff, insulin following within minutes what beta cells do
 within months, and is integrated with RODAS, a Rosenbrock method of order 4 with an embedded one of
-order 3 (Hairer & Wanner, Solving Ordinary Differential Equations II, section IV.10), and ln β in
-place of β, which so stays positive.
+order 3 (Hairer & Wanner, Solving Ordinary Differential Equations II), and ln β in place of β, which
+so stays positive.
 
 Everything that describes a run is one row of constants, see `TABLE`.
 """

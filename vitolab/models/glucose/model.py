@@ -3,15 +3,16 @@
 Beta cells grow and die by the glucose around them, over months, while glucose and insulin settle
 within hours, see `vitolab.kernels.glucose`. A patient comes fasting, is given glucose into a vein,
 0.05 to 1 g per kg of body weight, and comes back after a year. The dose raises glucose at once, in
-a volume of 1.7 dL/kg (Bergman, Ider, Bowden & Cobelli, Am. J. Physiol. 236, E667, 1979).
+a volume of 1.7 dL/kg, usual for the minimal model of glucose (Bergman et al. 1979).
 
-Six parameters are free. They were chosen by `vitolab.identifiability`: of mass of beta cells and
-secretion only the product matters, the three rates d0, r1, r2 act through the glucose at which beta
-cells neither grow nor die, and glucose effectiveness EG0 cannot be told from production and insulin
-sensitivity, in the range of a challenge; so secretion, r1, r2 and EG0 keep their published values.
-Insulin clearance rests on the sample at five minutes alone: insulin follows its clearance within a
-few minutes. Tolerances are what repeated tests of one patient differ by; they, the domain and the
-steps, 1 % of the defaults, are our own.
+Six parameters are free. They were chosen by the singular values of `vitolab.identifiability`, at
+parameters drawn by ratio: of mass of beta cells and secretion only the product matters, the three
+rates d0, r1, r2 act through the glucose at which beta cells neither grow nor die, and glucose
+effectiveness EG0 cannot be told from production and insulin sensitivity, in the range of a
+challenge; so secretion, r1, r2 and EG0 keep their published values. Insulin clearance rests on the
+sample at five minutes alone: insulin follows its clearance within a few minutes. The tolerances, of
+the order by which repeated tests of one patient differ, the domain and the steps, 1 % of the
+defaults, are our own.
 """
 
 from __future__ import annotations
