@@ -138,7 +138,7 @@ def _lesson(setup: str, n_states: int) -> Lesson:
 MODEL = Model(
     name="circulation",
     # The further setups take 100 states per parameter, as 6p does; the scouting patients hardly
-    # tell one number from another there.
+    # tell one number from another in 9p and 12p.
     n_states={**PAPER_N_STATES, "9p": 900, "12p": 1200, "20p": 2000},
     setup="6p",
     problem=_problem,

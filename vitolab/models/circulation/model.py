@@ -26,7 +26,7 @@ from vitolab.problem import FloatArray, IntArray, Patient, Problem
 from vitolab.running import Answers
 
 VERSION = "1"
-STABLE_TIME_STEP = 0.01  # s; the fastest mode of the domain allows 0.0116
+STABLE_TIME_STEP = 0.01  # s; the fastest mode of the domain allows 0.0109
 
 # blood in all, and what of it stretches nothing
 _HELD = [kernel.INITIAL_VOLUME, kernel.REFERENCE_VOLUME]
@@ -47,7 +47,7 @@ class Numerics:
     Attributes
     ----------
     time_step : float
-        Longest time step, s. An absolute time: the explicit method is unstable above 0.0116.
+        Longest time step, s. An absolute time: the explicit method is unstable above 0.0109.
     tolerance : float
         Largest change of a volume over a periodic beat, mL.
     max_beats : int
@@ -225,7 +225,8 @@ def problem(
 
     Patients need ``heart_rate`` (beats per minute, 30 to 200) in their data. With the setups 2p
     and 3p, whose dead volume stays at 10 mL, the model cannot reach end-diastolic volumes above
-    about 520 and 550 mL.
+    about 520 and 550 mL. In 20p the measurements leave two to four combinations of parameters
+    open, see `vitolab.models.circulation.parameters`; a run costs one beat more.
 
     Parameters
     ----------

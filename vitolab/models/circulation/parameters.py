@@ -8,10 +8,10 @@ the unit here is 1e-3 cm⁴ s²/g and the numbers stay as printed.
 The setups 2p to 6p are the paper's. 9p and 12p take its six parameters and objectives and the
 first three or all six of `FURTHER_PARAMETERS` and `FURTHER_OBJECTIVES`, what MRI of the right
 ventricle and a right-heart catheter measure. 20p adds `LAB_PARAMETERS` and `LAB_OBJECTIVES`: the
-atria, three valves and the aortic root, with what a catheter in either ventricle and in the right
-atrium and images of the atria measure. Every setup contains the smaller ones. Nothing of the
-further tables is the paper's, whose authors report failure above ten parameters; domains,
-tolerances and order are our own.
+atria, the mitral and the pulmonary valve and the aortic root, with what catheters in both
+ventricles and in the right atrium and images of the atria measure. Every setup contains the smaller
+ones. Nothing of the further tables is the paper's, whose authors report failure above ten
+parameters; domains, tolerances and order are our own.
 
 Order, and so the three of 9p: right-ventricular maximum elastance, pulmonary resistance and
 pulmonary compliance with end-systolic volume, mean and diastolic pressure, the counterparts of
@@ -28,16 +28,16 @@ As on the left, times to maximum elastance above 0.8 of the beat are one and the
 
 20p frees the leak of the mitral valve. What the left ventricle ejects more than the right then
 returns to the left atrium, so that the twenty objectives are independent; a regurgitant volume
-among them would not be. The eight parameters and eight objectives come from 19 constants and 15
-outputs of the kernel: from four random choices, single exchanges raised the 10 % quantile of the
-smallest singular value over 40 random patients of the cohort's distribution, as far as 0.27.
+among them would not be. The eight parameters were chosen among 19 constants, the eight objectives
+among 15 outputs: from four random choices, single exchanges raised the 10 % quantile of the
+smallest singular value over 40 random patients of the cohort's distribution, at best to 0.27.
 
 What the measurements determine: `least-squares` from the defaults solves all 48 evaluation
 patients, and at these answers 16 to 18 of the 20 singular values are at least one tolerance per
 width of the domain. The two to four combinations below are left open. In the median over the
 patients 0.8 of the mitral leak and 0.7 of the resistance of the pulmonary valve lie in them; in
 some patients also the mitral valve, the root of the aorta, the pulmonary compliance or the minimum
-RV elastance. The other parameters can be told, in 20p and for this model.
+RV elastance.
 """
 
 from __future__ import annotations
