@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -60,14 +60,18 @@ class Experience(Value):
         )
 
     @classmethod
-    def learn(cls, problem: Problem, walks: Trajectories) -> Experience:
-        """Flatten walks.
+    def learn(cls, problem: Problem, walks: Trajectories | Experience) -> Experience:
+        """Flatten walks; experience is taken as it is.
 
         Raises
         ------
         ValueError
             If no run among them succeeded.
         """
+        if isinstance(walks, Experience):
+            if not len(walks.u):
+                raise ValueError(f"problem {problem.name!r}: there are no runs to learn from")
+            return replace(walks, problem=problem)
         counted = checked_runs(problem, walks)
         patient = np.broadcast_to(walks.patient[:, np.newaxis], counted.shape)[counted]
         known = walks.features
@@ -79,10 +83,13 @@ class Experience(Value):
     def after(self, fits: Sequence[tuple[Patient, Fit]]) -> Experience:
         """Experience with the runs of personalisations, too; failed ones are left out.
 
-        Each personalisation counts as a patient of its own.
+        Each personalisation counts as a patient of its own. Nothing is learned from a fit of
+        other objectives, as of a patient who lacks a measurement.
         """
         u, y, patient, known = [self.u], [self.y], [self.patient], [self.known]
-        for i, (who, fit) in enumerate(fits):
+        whole = tuple(o.name for o in self.problem.objectives)
+        taught = [each for each in fits if each[1].objectives == whole]
+        for i, (who, fit) in enumerate(taught):
             answered = np.isfinite(fit.trace.y).all(axis=1)
             u.append(self.scale.unit(fit.trace.x[answered]))
             y.append(fit.trace.y[answered] / self.problem.tolerance)
@@ -95,6 +102,12 @@ class Experience(Value):
             np.concatenate(patient),
             np.concatenate(known),
         )
+
+    def observing(self, problem: Problem) -> Experience:
+        """Experience of a problem with some of the objectives, see `Problem.observed`."""
+        names = [o.name for o in self.problem.objectives]
+        columns = [names.index(o.name) for o in problem.objectives]
+        return replace(self, problem=problem, y=self.y[:, columns])
 
     @property
     def scale(self) -> Scale:

@@ -19,9 +19,13 @@ from vitolab.settings import Settings as Settings
 
 if TYPE_CHECKING:
     from vitolab.agent import ContinuousVito, Vito
+    from vitolab.experience import Experience
     from vitolab.fit import Personalizer
     from vitolab.problem import Problem
     from vitolab.trajectories import Trajectories
+
+    # what methods learn from; agents with states need walks
+    Runs = Trajectories | Experience
 
 #: Name of the paper's agent: drawn actions, representative states (sections 2.2 to 2.5).
 PAPER = "vito"
@@ -38,7 +42,8 @@ class Training:
     Attributes
     ----------
     learn : callable
-        ``learn(problem, walks, seed, settings)`` gives what was learned.
+        ``learn(problem, walks, seed, settings)`` gives what was learned; from `Experience`, too,
+        if it has no states.
     has_states, has_replays : bool
         Whether it needs a number of states, and replays walks in hindsight.
     episode : int
@@ -46,7 +51,7 @@ class Training:
         samples.
     """
 
-    learn: Callable[[Problem, Trajectories, int, Settings], Any]
+    learn: Callable[[Problem, Any, int, Settings], Any]
     has_states: bool = True
     has_replays: bool = False
     episode: int = EPISODE
@@ -70,16 +75,14 @@ def _hindsight(problem: Problem, walks: Trajectories, seed: int, settings: Setti
     return _vito(replays, problem, walks, seed, settings)
 
 
-def _continuous(
-    problem: Problem, walks: Trajectories, seed: int, settings: Settings
-) -> ContinuousVito:
+def _continuous(problem: Problem, walks: Runs, seed: int, settings: Settings) -> ContinuousVito:
     from vitolab.agent import ContinuousVito
 
     return ContinuousVito.learn(problem, walks, seed=seed, settings=settings)
 
 
 def _owning(
-    kind: str, problem: Problem, walks: Trajectories, seed: int, _settings: Settings
+    kind: str, problem: Problem, walks: Runs, seed: int, _settings: Settings
 ) -> Personalizer:
     opponents = import_module("vitolab.reference.opponents")
     learned: Personalizer = getattr(opponents, kind).learn(problem, walks, seed)
@@ -139,6 +142,8 @@ class Method:
         ``build(problem)`` gives a reference method.
     needs : tuple of str
         Names of the parameters and objectives without which the method does not apply.
+    begins : bool
+        Whether it can act without any run to learn from.
     """
 
     name: str
@@ -149,6 +154,7 @@ class Method:
     act: Callable[[Any], Personalizer] = _itself
     build: Callable[[Problem], Personalizer] | None = None
     needs: tuple[str, ...] = ()
+    begins: bool = False
 
     def applies_to(self, problem: Problem) -> bool:
         """Whether the problem has the parameters and objectives that the method needs."""
@@ -169,7 +175,13 @@ METHODS: Mapping[str, Method] = {
         Method(PAPER, "#0072B2", title="vito: the paper's agent", training=POLICY),
         Method("vito-deterministic", "#56B4E9", training=POLICY, act=_deterministic),
         Method("vito-hindsight", "#CC79A7", title="vito, with hindsight", training=HINDSIGHT),
-        Method("vito-continuous", "#000000", title="vito, continuous actions", training=CONTINUOUS),
+        Method(
+            "vito-continuous",
+            "#000000",
+            title="vito, continuous actions",
+            training=CONTINUOUS,
+            begins=True,
+        ),
         Method(
             "least-squares-nearest",
             "#66C2A5",
@@ -307,7 +319,7 @@ def by_training(names: Sequence[str]) -> dict[Training, tuple[str, ...]]:
 def learn(
     names: Sequence[str],
     problem: Problem,
-    walks: Trajectories,
+    walks: Runs,
     seed: int,
     settings: Settings | None = None,
 ) -> dict[str, Personalizer]:

@@ -88,7 +88,7 @@ class ContinuousVito(Value):
     def learn(
         cls,
         problem: Problem,
-        walks: Trajectories | None = None,
+        walks: Trajectories | Experience | None = None,
         n_states: int | None = None,
         seed: int = 0,
         *,
@@ -103,8 +103,8 @@ class ContinuousVito(Value):
         Parameters
         ----------
         problem : Problem
-        walks : Trajectories, optional
-            Walks of the training patients; `Trajectories.without` leaves one out.
+        walks : Trajectories or Experience, optional
+            Walks of the training patients, where `Trajectories.without` leaves one out; or runs.
         n_states, seed, settings, **changes
             Accepted as by `Vito.learn`, so that one call serves every agent, and ignored but for
             `Settings.give_up`: this agent has no states and draws nothing while it learns.
@@ -117,7 +117,7 @@ class ContinuousVito(Value):
             If a keyword is no setting.
         """
         give_up = chosen(settings, n_states, changes).give_up
-        if walks is None:
+        if walks is None or (isinstance(walks, Experience) and not len(walks.u)):
             return cls(problem, Experience.none(problem), give_up)
         return cls(problem, Experience.learn(problem, walks), give_up)
 

@@ -63,7 +63,9 @@ class Correlation(Value):
     slope: FloatArray
 
     @classmethod
-    def learn(cls, problem: Problem, walks: Trajectories, seed: int = 0) -> Correlation:
+    def learn(
+        cls, problem: Problem, walks: Trajectories | Experience, seed: int = 0
+    ) -> Correlation:
         """Learn from all runs of walks; nothing is drawn.
 
         Raises

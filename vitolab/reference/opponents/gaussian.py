@@ -63,7 +63,7 @@ class Gaussian(Correcting):
     spread: FloatArray
 
     @classmethod
-    def learn(cls, problem: Problem, walks: Trajectories, seed: int = 0) -> Gaussian:
+    def learn(cls, problem: Problem, walks: Trajectories | Experience, seed: int = 0) -> Gaussian:
         """Learn from runs of walks.
 
         Parameters

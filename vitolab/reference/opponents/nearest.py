@@ -44,7 +44,9 @@ class NearestLeastSquares(Value):
     stored: Experience
 
     @classmethod
-    def learn(cls, problem: Problem, walks: Trajectories, seed: int = 0) -> NearestLeastSquares:
+    def learn(
+        cls, problem: Problem, walks: Trajectories | Experience, seed: int = 0
+    ) -> NearestLeastSquares:
         """Keep all runs of walks; nothing is drawn.
 
         Raises
