@@ -18,7 +18,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 from small_studies import GIVEN, PARAMETERS, study
 
-from vitolab.store import Run, display, list_runs
+from vitolab import display
+from vitolab.store import Run, list_runs
 from vitolab.store.records import Progress
 from vitolab.studies import (
     notebooks,

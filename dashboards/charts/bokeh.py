@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import panel as pn
-from bokeh.models import BoxAnnotation, ColumnDataSource, Legend, LegendItem, Range1d, Span
+from bokeh.models import BoxAnnotation, ColumnDataSource, Legend, LegendItem, Range1d, Span, Title
 from bokeh.plotting import figure
 from panel.io import unlocked
 
@@ -61,7 +61,8 @@ def chart(title: str, xlabel: str, ylabel: str, *, height: int = 260, **options:
     """Empty figure that fills the width it is given."""
     shade = look()
     made = figure(
-        title=safe.plain(title, 80),
+        # made here: pages are drawn by several threads, and a text becomes a title only later
+        title=Title(text=safe.plain(title, 80), text_color=shade.ink, text_font_size="13px"),
         tools="box_zoom,pan,reset,save",
         toolbar_location="above",
         background_fill_alpha=0.0,
@@ -72,7 +73,6 @@ def chart(title: str, xlabel: str, ylabel: str, *, height: int = 260, **options:
     )
     made.toolbar.logo = None
     made.toolbar.autohide = True
-    made.title.update(text_color=shade.ink, text_font_size="13px")
     for axis, label in ((made.xaxis, xlabel), (made.yaxis, ylabel)):
         axis.axis_label = label
         axis.axis_label_text_font_style = "normal"

@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from vitolab.files import resolved
 from vitolab.models.description import Electrocardiogram, Lesson, Model, setup_of
 
 if TYPE_CHECKING:
@@ -34,6 +33,7 @@ def _patients() -> list[Patient]:
 
 def _located(patients: Sequence[Patient], folder: Path) -> list[Patient]:
     """Find the mesh of each patient in a folder, and note its checksum."""
+    from vitolab.files import resolved
     from vitolab.models import electrophysiology
 
     found = []
