@@ -165,6 +165,7 @@ def test_every_method_and_setting_has_a_row_for_every_patient(finished):
         ("linear", "nelder-mead-wide"): 10,
         ("linear", "least-squares"): 10,
         ("linear", "least-squares-multistart"): 10,
+        ("linear", "least-squares-default"): 10,
         ("linear", "bobyqa-simple"): 10,
         ("grid", "vito"): 10,
         ("grid", "least-squares"): 10,

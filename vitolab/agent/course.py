@@ -17,6 +17,7 @@ from vitolab.problem import FloatArray, Patient
 N_FIRST = 10  # runs spread over Ω before the first plan, unless as many are stored
 N_NEAR = 3  # stored runs from which plans start
 LEAST_RUNS = 2  # that answered, beside one per parameter, before a patient is ended
+HOPELESS = np.log(1e-3)  # chance below which the best compromise is run
 DOUBT = 3.0  # by which standard deviations are multiplied at most
 N_HOPELESS = 4  # hopeless plans in a row that end it; two once the best compromise was run
 REACH = 0.1  # share of Ω around failed runs that is avoided
@@ -56,7 +57,7 @@ class Course:
         self.group = len(self.experience.known)  # a patient of its own
         self.reason: StopReason | None = None
         self.note = ""
-        self.hope = np.log(give_up) if give_up else -np.inf
+        self.hope = np.log(give_up) if give_up else -np.inf  # below which a patient is ended
         self.n_hopeless = 0  # plans in a row
         self.x: list[FloatArray] = []
         self.y: list[FloatArray] = []
@@ -121,10 +122,10 @@ class Course:
         starts = self._starts()
         made = self.scale.unit(np.reshape(self.x, (-1, n)))
         plan = best_plan(target, starts, made, self.rng)
-        if plan.chance < self.hope:
-            self.n_hopeless += 1
+        if plan.chance < max(self.hope, HOPELESS):  # what is the best that can be had?
             best = compromise(target, [*starts, plan.u])
             is_run = bool((np.abs(made - best.u).max(axis=1) <= SAME).any())
+            self.n_hopeless = self.n_hopeless + 1 if plan.chance < self.hope else 0
             is_known = len(self.own) >= n + LEAST_RUNS
             if is_known and self.n_hopeless >= (2 if is_run else N_HOPELESS):
                 self.reason, self.note = StopReason.UNREACHABLE, unreachable(self.problem, best)

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize
 
+from vitolab.kernels.covariance import covariances
 from vitolab.quantities import BoolArray, FloatArray, IntArray
 
 # Of the normal priors on the logarithms of what is learned.
@@ -97,11 +98,12 @@ class Covariance:
         return smooth + linear * (1.0 + a @ b.T) + constant * same, smooth
 
     def of_runs(self, a: FloatArray, group: IntArray) -> FloatArray:
-        """Covariances of runs with each other, noise included, shape (n_objectives, n, n)."""
-        covariance, _ = self.across(a, a, group[:, np.newaxis] == group)
-        covariance = 0.5 * (covariance + covariance.transpose(0, 2, 1))
-        i = np.arange(len(a))
-        covariance[:, i, i] += self.noise[:, np.newaxis]
+        """Covariances of runs with each other, noise included, shape (n_objectives, n, n).
+
+        The lower triangles alone.
+        """
+        parts = (self.length, self.shared, self.linear, self.constant, self.own, self.noise)
+        covariance: FloatArray = covariances(a, group, *parts)
         return covariance
 
     def variance(self, a: FloatArray) -> FloatArray:

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import cholesky
+from scipy.linalg.lapack import dtrtri
 
 from vitolab.agent.covariance import Covariance
 from vitolab.quantities import FloatArray, IntArray
@@ -64,9 +65,11 @@ class Emulator:
         cls, covariance: Covariance, a: FloatArray, group: IntArray, y: FloatArray
     ) -> Emulator:
         """Condition on runs."""
-        factors = np.linalg.cholesky(covariance.of_runs(a, group))
-        eye = np.eye(len(a))
-        root = [solve_triangular(f, eye, lower=True, check_finite=False) for f in factors]
+        root = []
+        for lower in covariance.of_runs(a, group):
+            factor = cholesky(lower, lower=True, overwrite_a=True, check_finite=False)
+            inverse, _ = dtrtri(factor, lower=True, overwrite_c=True)
+            root.append(inverse)
         return cls(covariance, a, group, y, np.array(root))
 
     def after(self, a: FloatArray, group: int, y: FloatArray) -> Emulator:

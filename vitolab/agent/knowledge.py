@@ -16,7 +16,7 @@ from vitolab.problem import FloatArray, IntArray, Patient
 N_TUNED = 250  # runs from which covariances are learned: it costs their cube
 GROWTH = 1.25  # of the number of runs, after which covariances are learned again
 N_SMALL = 64  # runs up to which they are learned again for every patient
-N_KNOWN = 400  # stored runs on which a plan rests
+N_KNOWN = 256  # stored runs on which a plan rests
 WILD = 3.0  # spreads of the middle 90 % of the outputs beyond which outputs are pulled in
 
 
