@@ -7,6 +7,7 @@ import numpy as np
 from vitolab.agent.planning import Plan
 from vitolab.problem import Problem
 
+SMALLEST = -12  # power of ten that a chance is said to be below
 CLOSE = 0.5  # tolerances from which a misfit at the best compromise is named
 
 
@@ -30,7 +31,7 @@ def unreachable(problem: Problem, compromise: Plan) -> str:
         for o, c in sorted(pairs, key=lambda pair: -abs(pair[1]))
         if abs(c) >= CLOSE
     ]
-    power = int(np.floor(max(compromise.chance, -690.0) / np.log(10.0))) + 1
+    power = max(int(np.floor(compromise.chance / np.log(10.0))) + 1, SMALLEST)
     return (
         f"No parameters are expected to meet all measurements (chance below 1e{power}): "
         f"the best compromise misses {', '.join(named) or 'them between runs'}."
