@@ -34,12 +34,12 @@ def slow(problem, walks, patient):
     """Runs by their misfit in tolerances, each as far as it is apart from those before."""
     x, y = walks.x[walks.counted], walks.y[walks.counted]
     away = ((problem.misfit(y, problem.measured(patient)) / problem.tolerance) ** 2).sum(axis=1)
-    found = []
+    u = (x - problem.lower) / (problem.upper - problem.lower)
+    found: list[int] = []
     for i in np.argsort(away, kind="stable"):
-        share = [np.abs(x[i] - other) / (problem.upper - problem.lower) for other in found]
-        if all(s.max() > APART for s in share) and len(found) < N_APART:
-            found.append(x[i])
-    return np.array(found)
+        if all(np.abs(u[i] - u[j]).max() > APART for j in found) and len(found) < N_APART:
+            found.append(i)
+    return x[found]
 
 
 def test_the_first_start_is_the_nearest_stored_run(linear_problem, linear_patients, walks, nearest):

@@ -97,8 +97,8 @@ class ContinuousVito(Value):
     ) -> ContinuousVito:
         """Learn from explored walks, or from nothing.
 
-        Walks of one step from random starts (``explore(..., n_steps=1)``) teach more per run than
-        long ones, which stay where they began.
+        Walks of one step from random starts (``explore(..., n_steps=1, by_scale=True)``) teach more
+        per run than long ones, which stay where they began.
 
         Parameters
         ----------
