@@ -180,13 +180,23 @@ class Experience(Value):
         ndarray, shape (n_parameters,)
         """
         misfit, unlike = self.distance(patient)
-        chosen = np.empty((0, self.u.shape[1]))
-        for u in self.u[np.lexsort((unlike, misfit))]:
-            if (np.abs(chosen - u).max(axis=1) > APART).all():
-                chosen = np.concatenate([chosen, u[np.newaxis]])
-                yield u
-            if len(chosen) == N_APART:
+        rest = self.u[np.lexsort((unlike, misfit))]
+        for _ in range(N_APART):
+            if not len(rest):
                 return
+            nearest = rest[0]
+            yield nearest
+            rest = rest[np.abs(rest - nearest).max(axis=1) > APART]
+
+    @property
+    def source(self) -> str:
+        """Where start candidates come from, in words."""
+        return f"the nearest of {len(self.u)} runs"
+
+    def candidates(self, patient: Patient) -> FloatArray:
+        """Start candidates within Ω, those of `near`; shape (m, n_parameters)."""
+        near = np.reshape(list(self.near(patient)), (-1, self.u.shape[1]))
+        return self.scale.parameters(near)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Plain arrays from which `from_arrays` makes the same experience."""

@@ -69,6 +69,8 @@ class Trajectories(Value):
     cause : ndarray of int, shape (n, T + 1), optional
         Why each run failed, by its position in `causes`; -1 where it answered.
     causes : tuple of Cause
+    by_scale : bool
+        Whether starts were drawn by ratio where a parameter's scale is logarithmic.
 
     Raises
     ------
@@ -97,6 +99,7 @@ class Trajectories(Value):
     features: FloatArray | None = None
     cause: IntArray | None = None
     causes: tuple[Cause, ...] = ()
+    by_scale: bool = False
 
     def __post_init__(self) -> None:
         n, points = self.x.shape[:2]
@@ -164,6 +167,7 @@ class Trajectories(Value):
             features=None if self.features is None else self.features[keep],
             cause=None if self.cause is None else self.cause[rows],
             causes=self.causes,
+            by_scale=self.by_scale,
         )
 
     def without(self, name: str) -> Trajectories:
@@ -236,7 +240,11 @@ class Trajectories(Value):
         """Write the walks as ``.npz``, whole or not at all; an earlier file is replaced."""
         known = ("z", "patient", "x", "y", "action", "length", "features", "cause")
         arrays = {name: getattr(self, name) for name in known if getattr(self, name) is not None}
-        description = {"patients": list(self.patients), "causes": [list(c) for c in self.causes]}
+        description = {
+            "patients": list(self.patients),
+            "causes": [list(c) for c in self.causes],
+            "by_scale": self.by_scale,
+        }
         write_object(path, "Trajectories", description, arrays)
 
     @classmethod
@@ -252,6 +260,7 @@ class Trajectories(Value):
         description, arrays = read_object(path, "Trajectories")
         patients = names(path, description, "patients")
         causes = tuple(_cause(path, c) for c in field(path, description, "causes", list))
+        by_scale = "by_scale" in description and field(path, description, "by_scale", bool)
         x, y = arrays.get("x", np.empty(0)), arrays.get("y", np.empty(0))
         n, points = x.shape[:2] if x.ndim == 3 else (None, None)
         steps = None if points is None else points - 1
@@ -275,7 +284,7 @@ class Trajectories(Value):
         if "cause" in arrays:
             check_range(path, "cause", arrays["cause"], -1, len(causes) - 1)
         try:
-            return cls(patients, causes=causes, **arrays)
+            return cls(patients, causes=causes, by_scale=by_scale, **arrays)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
 

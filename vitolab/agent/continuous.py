@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from vitolab.agent.course import Course
-from vitolab.agent.folder import ARRAYS, read_agent, write_agent
+from vitolab.agent.folder import ARRAYS, check_features, read_agent, write_agent
 from vitolab.agent.knowledge import Knowledge
 from vitolab.asked import checked_seed
 from vitolab.experience import Experience, check_experience
@@ -97,8 +97,8 @@ class ContinuousVito(Value):
     ) -> ContinuousVito:
         """Learn from explored walks, or from nothing.
 
-        Walks of one step from random starts (``explore(..., n_steps=1)``) teach more per run than
-        long ones, which stay where they began.
+        Walks of one step from random starts (``explore(..., n_steps=1, by_scale=True)``) teach more
+        per run than long ones, which stay where they began.
 
         Parameters
         ----------
@@ -218,12 +218,7 @@ class ContinuousVito(Value):
         """
         path = Path(path)
         description, arrays = read_agent(path, FILE, problem)
-        field(path / FILE, description, "features", list)
-        if description["features"] != list(problem.features):
-            raise ValueError(
-                f"{path}: the agent learned features {description['features']}, the problem given "
-                f"has {list(problem.features)}"
-            )
+        check_features(path, FILE, problem, description)
         if "variation" in arrays:
             raise ValueError(
                 f"{path}: the agent was saved by an earlier version, which kept less than it now "

@@ -119,6 +119,20 @@ def read_agent(
     return description, arrays
 
 
+def check_features(path: Path, name: str, problem: Problem, description: Mapping[str, Any]) -> None:
+    """Refuse an agent that learned other features of patients than this problem has.
+
+    Raises
+    ------
+    ValueError
+    """
+    learned, given = field(path / name, description, "features", list), list(problem.features)
+    if learned != given:
+        raise ValueError(
+            f"{path}: the agent learned features {learned}, the problem given has {given}"
+        )
+
+
 def _digest(array: NDArray[Any]) -> str:
     """SHA-256 of type, shape and values of an array, as 64 hexadecimal digits."""
     kind = f"{array.dtype.str} {array.shape} ".encode()

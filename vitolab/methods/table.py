@@ -14,7 +14,14 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from vitolab.methods.training import CONTINUOUS, HINDSIGHT, POLICY, Training, opponent
+from vitolab.methods.training import (
+    CONTINUOUS,
+    HINDSIGHT,
+    NEAREST,
+    POLICY,
+    Training,
+    opponent,
+)
 
 if TYPE_CHECKING:
     from vitolab.agent import Vito
@@ -102,6 +109,7 @@ METHODS: Mapping[str, Method] = {
         Method("vito-initial", "#DDCC77", "data-driven start only"),
         Method(PAPER, "#0072B2", title="vito: the paper's agent", training=POLICY),
         Method("vito-deterministic", "#56B4E9", training=POLICY, act=_deterministic),
+        Method("vito-nearest", "#44AA99", title="vito, from stored runs", training=NEAREST),
         Method("vito-hindsight", "#CC79A7", title="vito, with hindsight", training=HINDSIGHT),
         Method(
             "vito-continuous",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -61,6 +61,10 @@ def _policy(problem: Problem, walks: Trajectories, seed: int, settings: Settings
     return _vito(0, problem, walks, seed, settings)
 
 
+def _nearest(problem: Problem, walks: Trajectories, seed: int, settings: Settings) -> Vito:
+    return _vito(0, problem, walks, seed, replace(settings, start="nearest"))
+
+
 def _hindsight(problem: Problem, walks: Trajectories, seed: int, settings: Settings) -> Vito:
     replays = HINDSIGHT_REPLAYS if settings.n_replays is None else settings.n_replays
     return _vito(replays, problem, walks, seed, settings)
@@ -87,7 +91,9 @@ def opponent(kind: str) -> Training:
 
 #: The paper's agent (sections 2.2 to 2.5).
 POLICY = Training(_policy)
-#: The same from walks that count again, relabelled with misfits that they reached.
+#: The same, which keeps the runs of the walks instead of their clusters, and starts at them.
+NEAREST = Training(_nearest)
+#: The paper's from walks that count again, relabelled with misfits that they reached.
 HINDSIGHT = Training(_hindsight, has_replays=True)
 #: Continuous actions on a learned model of the outputs: no states, and walks of one step.
 CONTINUOUS = Training(_continuous, has_states=False, episode=1)

@@ -99,11 +99,14 @@ def walks_for(
 
     The walks come in the order of the patients' names, so that what is learned from them does
     not depend on the order of the patients. More of them extend the same sequence, whatever the
-    number of transitions per ``episode``.
+    number of transitions per ``episode``. Walks of one step, from which methods without states
+    learn, start by the scale of each parameter; longer ones are the paper's.
     """
     n_episodes = math.ceil(n_samples / episode)
     ordered = sorted(patients, key=lambda patient: patient.name)
-    return explore(problem, ordered, n_episodes, episode, seed, n_jobs, cache)
+    return explore(
+        problem, ordered, n_episodes, episode, seed, n_jobs, cache, by_scale=episode == 1
+    )
 
 
 def recorded_walks(
