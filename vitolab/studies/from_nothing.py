@@ -22,8 +22,6 @@ from vitolab.studies.base import (
 if TYPE_CHECKING:
     import pandas as pd
 
-#: What the name of a setup ends in whose patients are given up.
-GIVES_UP = ", gives up"
 #: Methods that learn from single runs, and those that learn nothing; of any problem.
 CONTINUING = tuple(
     name for name in (*AGENTS, *REFERENCES) if not learns_states(name) and not METHODS[name].needs
@@ -42,6 +40,8 @@ _ALL: Mapping[str, Any] = {
 
 def _rows(stored: StoredRun) -> pd.DataFrame:
     """Personalisations in which nobody was given up."""
+    from vitolab.validation.orders import GIVES_UP
+
     rows = stored.personalizations
     return rows[~rows["setup"].str.endswith(GIVES_UP)]
 
@@ -89,6 +89,7 @@ def _paired(stored: StoredRun, repeat: int) -> Content:
 
 def _giving_up(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
+    from vitolab.validation.orders import GIVES_UP
 
     rows = stored.personalizations
     ends = rows[rows["setup"].str.endswith(GIVES_UP)]
