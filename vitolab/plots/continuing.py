@@ -24,12 +24,28 @@ from vitolab.plots.style import (
 from vitolab.plots.summary import setups_of
 
 CONTINUOUS = "vito-continuous"
+#: What the name of a setup ends in, in the stored tables, whose patients a method may give up.
+GIVES_UP = ", gives up"
 #: Positions in the order up to which each group of patients reaches; whoever is left is the last.
 GROUPS = (1, 5, 10, 20)
 #: Patients at the beginning and at the end of an order that the table sums up.
 N_ENDS = 10
 _SIZE = (3.2, 2.7)
 _COLUMNS = 3
+
+
+def without_giving_up(personalizations: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Personalisations in which nobody was given up, and the others, with their setups' own names.
+
+    Parameters
+    ----------
+    personalizations : DataFrame
+        Setups of the others end in `GIVES_UP`.
+    """
+    ends = personalizations["setup"].str.endswith(GIVES_UP)
+    others = personalizations[ends]
+    own = others["setup"].str.removesuffix(GIVES_UP)
+    return personalizations[~ends], others.assign(setup=own)
 
 
 def cumulative_curves(
@@ -71,7 +87,9 @@ def cumulative_curves(
             items.append(
                 style(marks, color=color, size=7, marker=_marker(name), bokeh={"tools": ["hover"]})
             )
-        panels.append((items, setup, own, {"xlabel": "patients", "ylim": (0.0, None)}))
+        last = float(own["position"].max())
+        axes = {"xlabel": "patients", "xlim": (0.0, 1.03 * last), "ylim": (0.0, None)}
+        panels.append((items, setup, own, axes))
     return _figure(panels, "forward runs so far", personalizations, patients, "band: all orders")
 
 
@@ -180,13 +198,15 @@ def paired_table(personalizations: pd.DataFrame, method: str = CONTINUOUS) -> pd
     """
     table = []
     for setup, rows in _by_setup(personalizations):
-        by = rows.assign(solved=rows["solved"].astype(float)).groupby(["method", "patient"])
-        means = by[["solved", "n_runs"]].mean()
-        counts = by["solved"].sum()
+        known = rows.assign(solved=rows["solved"].astype(float))
+        means = known.groupby(["method", "patient"])[["solved", "n_runs"]].mean()
+        totals = means.groupby("method").sum()
         others = [name for name in _methods(rows) if name != method]
         if method not in set(rows["method"]) or not others:
             continue
-        best = min(others, key=lambda name: (-counts[name].sum(), means.loc[name, "n_runs"].sum()))
+        best = str(
+            totals.loc[others].sort_values(["solved", "n_runs"], ascending=[False, True]).index[0]
+        )
         # an unfinished run holds fewer orders of one of them: shares are compared, not counts
         pair = means.loc[method].merge(
             means.loc[best], left_index=True, right_index=True, suffixes=("", " other")
@@ -299,4 +319,4 @@ def _figure(
     n = personalizations["repeat"].nunique()
     orders = f"{n} random order{'' if n == 1 else 's'}"
     title = f"{patients}, no exploration, {orders}; {what}; dashed: learns nothing"
-    return layout(drawn, columns=columns, title=title, size=_SIZE, gap=(0.3, 0.45))
+    return layout(drawn, columns=columns, title=title, size=_SIZE, gap=(0.3, 0.4))

@@ -40,10 +40,9 @@ _ALL: Mapping[str, Any] = {
 
 def _rows(stored: StoredRun) -> pd.DataFrame:
     """Personalisations in which nobody was given up."""
-    from vitolab.validation.orders import GIVES_UP
+    from vitolab.plots.continuing import without_giving_up
 
-    rows = stored.personalizations
-    return rows[~rows["setup"].str.endswith(GIVES_UP)]
+    return without_giving_up(stored.personalizations)[0]
 
 
 def _runs(stored: StoredRun, repeat: int) -> Content:
@@ -88,16 +87,12 @@ def _paired(stored: StoredRun, repeat: int) -> Content:
 
 
 def _giving_up(stored: StoredRun, repeat: int) -> Content:
-    from vitolab import plots
-    from vitolab.validation.orders import GIVES_UP
+    from vitolab.plots.continuing import giving_up_table, without_giving_up
 
-    rows = stored.personalizations
-    ends = rows[rows["setup"].str.endswith(GIVES_UP)]
+    without, ends = without_giving_up(stored.personalizations)
     if ends.empty:
         raise ValueError("the run holds nobody whom a method could give up")
-    ends = ends.assign(setup=ends["setup"].str.removesuffix(GIVES_UP))
-    without = _rows(stored)
-    table = plots.giving_up_table(without[without["method"].isin(set(ends["method"]))], ends)
+    table = giving_up_table(without[without["method"].isin(set(ends["method"]))], ends)
     sentence = (
         "The continuous agent once more, which ends a patient when its chance to meet all "
         f"measurements is below {stored.parameters['give_up']:g} twice in a row. All other numbers "

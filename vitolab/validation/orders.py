@@ -17,9 +17,6 @@ from vitolab.store.tables import fit_row, joined_traces, table, trace_columns
 from vitolab.validation.continuing import Continuing, can_continue
 from vitolab.validation.parts import Part, PartStore, child_seed, given, work_through, workers
 
-#: What the name of a setup ends in, in the stored tables, whose patients a method may give up.
-GIVES_UP = ", gives up"
-
 
 def order_of_patients(patients: Sequence[Patient], repeat: int, seed: int = 0) -> list[Patient]:
     """Random order of a cohort: the same for every method and setup.
