@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from vitolab import plots
-from vitolab.plots import continuing, style
+from vitolab.plots import continuing, orders, style
 from vitolab.plots.paired import wilson
 
 N = 24
@@ -72,6 +72,22 @@ def test_positions_are_grouped_and_named(rows: pd.DataFrame) -> None:
     (few, _) = plots.position_curves(rows[rows["position"] <= 6])
     ticks = hv.Store.lookup_options("matplotlib", few, "plot").kwargs["xticks"]
     assert [name for _, name in ticks] == ["1", "2–5", "6"]
+
+
+def test_whom_nobody_solves_does_not_blur_what_was_learned(rows: pd.DataFrame) -> None:
+    """Who takes all runs wherever it comes is left out, but not whom a single method solves."""
+    never = rows["patient"] == "P03"
+    hard = rows.assign(n_runs=rows["n_runs"].where(~never, 300), solved=rows["solved"] & ~never)
+    table = orders.position_table(hard)
+    assert table["setup"].tolist() == ["2p"] * 3 + ["6p"] * 3
+    vito = table[table["method"] == "vito-continuous"].iloc[0]
+    assert (vito["1"], vito["11–20"], vito["21–24"]) == (15.0, 1.5, pytest.approx(11 / 7, abs=0.01))
+    cold = table[table["method"] == "least-squares-multistart"].iloc[0]
+    assert (cold["1"], cold["11–20"]) == (25.0, 25.0)
+    known = plots.continuing_table(hard).set_index(["setup", "method"])
+    assert known.loc[("6p", "gp-emulator"), "per solvable patient"] == pytest.approx(
+        (2 * (10 + 4 * 23) - 8) / 46, abs=0.01
+    )
 
 
 def test_methods_differ_by_more_than_their_colours(rows: pd.DataFrame) -> None:

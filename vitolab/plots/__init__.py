@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from vitolab.methods import label as method_label
 from vitolab.plots.agents import agent_curves, agent_table, scaling_curves, singular_values
-from vitolab.plots.continuing import (
-    continuing_table,
-    cumulative_curves,
-    giving_up_table,
-    paired_table,
-    position_curves,
-)
+from vitolab.plots.continuing import cumulative_curves, position_curves
 from vitolab.plots.convergence import (
     convergence_curves,
     learning_panel,
@@ -31,6 +25,7 @@ from vitolab.plots.grid import (
     start_errors,
 )
 from vitolab.plots.learning import candidates, policy_map, state_space, value_convergence
+from vitolab.plots.orders import continuing_table, giving_up_table, paired_table
 from vitolab.plots.overview import overview
 from vitolab.plots.quantization import state_map
 from vitolab.plots.scouting import scouting_curves, scouting_table

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from vitolab.catalogue import CIRCULATION, ELECTROPHYSIOLOGY, GLUCOSE, ROSENBROCK
 from vitolab.methods import AGENTS, METHODS, REFERENCES, learns_states
-from vitolab.studies import shared
 from vitolab.studies.base import (
     N_CIRCULATION,
     N_HEARTS,
@@ -40,7 +39,7 @@ _ALL: Mapping[str, Any] = {
 
 def _rows(stored: StoredRun) -> pd.DataFrame:
     """Personalisations in which nobody was given up."""
-    from vitolab.plots.continuing import without_giving_up
+    from vitolab.plots.orders import without_giving_up
 
     return without_giving_up(stored.personalizations)[0]
 
@@ -63,12 +62,23 @@ def _runs(stored: StoredRun, repeat: int) -> Content:
 
 def _positions(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
+    from vitolab.plots.orders import position_table
 
-    sentence = (
-        "A method that learns makes fewer forward runs the more patients came before; one that "
-        "learns nothing makes as many for the last as for the first."
+    table = position_table(_rows(stored))
+    sentences = []
+    for setup, own in table.groupby("setup", sort=False):
+        told = []
+        for _, row in own.iterrows():
+            known = row.iloc[2:].dropna().tolist()
+            told.append(f"{row['method']} {known[0]:g} and {known[-1]:g}")
+        sentences.append(
+            f"{setup}, forward runs at the first and at the last positions: {'; '.join(told)}."
+        )
+    return Content(
+        "\n".join(sentences),
+        plots.position_curves(_rows(stored)),
+        (("Forward runs by position", table),),
     )
-    return Content(sentence, plots.position_curves(_rows(stored)))
 
 
 def _paired(stored: StoredRun, repeat: int) -> Content:
@@ -87,7 +97,7 @@ def _paired(stored: StoredRun, repeat: int) -> Content:
 
 
 def _giving_up(stored: StoredRun, repeat: int) -> Content:
-    from vitolab.plots.continuing import giving_up_table, without_giving_up
+    from vitolab.plots.orders import giving_up_table, without_giving_up
 
     without, ends = without_giving_up(stored.personalizations)
     if ends.empty:
@@ -140,7 +150,6 @@ STUDY = Study(
         Section("positions", "Patient by patient", _positions),
         Section("paired", "Beside the best other", _paired),
         Section("giving-up", "Giving up", _giving_up),
-        shared.PATIENTS,
     ),
     choices={
         **choices("mode"),
