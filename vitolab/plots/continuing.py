@@ -91,9 +91,9 @@ def position_curves(personalizations: pd.DataFrame, *, patients: str = "syntheti
     Returns
     -------
     HoloViews layout
-        Positions are grouped, see `vitolab.plots.orders.GROUPS`; means over the orders and over the patients whom some
-        method solved in some order. Of the others, who take all runs that are allowed, chance
-        has more in one group than in another.
+        Positions are grouped, see `vitolab.plots.orders.GROUPS`; means over the orders and over
+        the patients whom some method solved in some order. Of the others, who take all runs that
+        are allowed, chance has more in one group than in another.
     """
     panels = []
     for setup, rows in by_setup(personalizations):
