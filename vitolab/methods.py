@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Name of the paper's agent: drawn actions, representative states (sections 2.2 to 2.5).
 PAPER = "vito"
+#: Name of the agent that can begin without walks.
+CONTINUOUS_AGENT = "vito-continuous"
 #: Transitions per episode of the training walks (section 2.3).
 EPISODE = 100
 #: Replays of each walk of the method that replays, unless settings name another number.
@@ -176,7 +178,7 @@ METHODS: Mapping[str, Method] = {
         Method("vito-deterministic", "#56B4E9", training=POLICY, act=_deterministic),
         Method("vito-hindsight", "#CC79A7", title="vito, with hindsight", training=HINDSIGHT),
         Method(
-            "vito-continuous",
+            CONTINUOUS_AGENT,
             "#000000",
             title="vito, continuous actions",
             training=CONTINUOUS,
