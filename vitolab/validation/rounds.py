@@ -153,7 +153,8 @@ def _training(name: str, begun: Experience, learned: Experience, known_as: str) 
     """Whom a method learned from, in words."""
     if name not in AGENTS:
         return ""
-    before = f"{len(learned.known) - len(begun.known)} before"
+    n = len(learned.known) - len(begun.known)
+    before = f"{n} patient{'s' if n > 1 else ''} before" if n else "nobody before"
     return f"{len(begun.known)} {known_as} and {before}" if len(begun.known) else before
 
 
@@ -179,8 +180,8 @@ def _fold(
     seed = child_seed(method.seed, "patient", patient.name)
     acting = {method.method: method.personalizer(patient)}
     part = patient_part(problem, patient, acting, label, training, allowed, seed, n_known, further)
-    if note:
-        ended = part.personalizations["stop_reason"] == StopReason.BUDGET
+    ended = part.personalizations["stop_reason"] == StopReason.BUDGET
+    if note and ended.any():  # no column where there is nothing to say
         part.personalizations.loc[ended, "note"] = note
     return part
 
