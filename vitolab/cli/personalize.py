@@ -187,11 +187,9 @@ def personalize(
     else:
         typer.echo(str(out), file=output)
     if learn_as_you_go:
-        typer.echo(
-            "each patient learned from those before, in the order of the file: "
-            + what_it_took(fitted, total_runs),
-            err=True,
-        )
+        who = "each patient" if at_a_time == 1 else f"each round of {at_a_time} patients"
+        told = "" if method in REFERENCES else f", {who} after what those before taught"
+        typer.echo(f"in the order of the file{told}: {what_it_took(fitted, total_runs)}", err=True)
     n_solved = int(fitted["solved"].fillna(False).sum())
     typer.echo(
         f"{n_solved} of {len(table.patients)} patients solved, {len(table.skipped)} left out; "

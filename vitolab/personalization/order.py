@@ -26,8 +26,6 @@ from vitolab.validation.continuing import Continuing
 from vitolab.validation.rounds import one_after_another, read_fits
 from vitolab.version import code_version
 
-#: Chance to meet all measurements below which a patient is ended, unless another is asked for.
-GIVE_UP = 1e-3
 _BEGUN, _LEARNED = "begun/", "learned_key"  # among the arrays of a run
 
 

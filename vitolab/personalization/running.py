@@ -32,7 +32,7 @@ from vitolab.personalization.folds import (
     measured_objectives,
     walks_of,
 )
-from vitolab.personalization.order import GIVE_UP, Order
+from vitolab.personalization.order import Order
 from vitolab.personalization.outcomes import fit_table
 from vitolab.personalization.overlap import training_overlap
 from vitolab.problem import Patient, Problem
@@ -40,6 +40,7 @@ from vitolab.store import Run, open_run
 from vitolab.store.claims import RunFailed
 from vitolab.store.tables import patient_table
 from vitolab.validation import budget
+from vitolab.validation.rounds import GIVE_UP
 
 STUDY = "personalize"
 #: Transitions explored per training patient by default, of long walks and of walks of one step.
@@ -114,7 +115,7 @@ def personalize_file(
     give_up : float, optional
         Chance to meet all measurements below which ``vito-continuous`` ends a patient, see
         `vitolab.methods.Settings`; other methods have no such rule. By default 0, which is never,
-        and `GIVE_UP` with ``learn_as_you_go``.
+        and `vitolab.validation.rounds.GIVE_UP` with ``learn_as_you_go``.
     at_a_time : int
         Patients of a round, which learns from the rounds before, with ``learn_as_you_go``.
     seed, n_jobs : int
