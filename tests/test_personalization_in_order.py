@@ -3,68 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import personalized
 import pytest
-from personalized import DATA
-from stores import write_csv
+from personalized import TABLES, counted, in_order, stored
 
-from vitolab.agent import ContinuousVito, folder
 from vitolab.experience import Experience
 from vitolab.failures import CannotRun
-from vitolab.methods import Settings
-from vitolab.patients import InputError, read_patients
-from vitolab.personalization import order, personalize_file, what_it_took
-from vitolab.problem import Patient, Problem
+from vitolab.patients import InputError
+from vitolab.personalization import what_it_took
+from vitolab.problem import Patient
 from vitolab.store import latest, list_runs
 from vitolab.store.claims import RunFailed
 from vitolab.validation import rounds
 from vitolab.validation.continuing import Continuing
 
-run = personalized.run
-TABLES = ("personalizations.parquet", "traces.parquet", "patients.parquet")
-
-
-@pytest.fixture
-def go(run):
-    """Personalise patients one after the other."""
-
-    def call(patients: list[Patient], **more) -> pd.DataFrame:
-        asked = {"learn_as_you_go": True, "n_samples": None, "give_up": 0.0}
-        return run(patients, [], **(asked | more))
-
-    return call
-
-
-def in_order(problem: Problem, patients: list[Patient], folder: Path, **more) -> pd.DataFrame:
-    """Personalise patients of another problem one after the other."""
-    path = write_csv(folder / "clinic.csv", patients)
-    table = read_patients(path, problem, data=DATA)
-    asked = {"setup": "2p", "train_on": [], "n_states": 12, "results_root": folder / "results"}
-    return personalize_file(problem, table, learn_as_you_go=True, **(asked | more))
-
-
-def stored(results: Path) -> list[bytes]:
-    (info,) = [info for info in list_runs(results) if info.status == "complete"]
-    return [(info.path / name).read_bytes() for name in TABLES]
-
-
-def counted(monkeypatch, stop_at: str = "") -> list[str]:
-    """Names of the patients who are personalised from now on; one of them is stopped."""
-    done: list[str] = []
-    personalize = Continuing.personalizer
-
-    def counts(self, patient):
-        if patient.name == stop_at:
-            raise KeyboardInterrupt
-        done.append(patient.name)
-        return personalize(self, patient)
-
-    monkeypatch.setattr(Continuing, "personalizer", counts)
-    return done
+go, run = personalized.go, personalized.run
 
 
 def test_each_patient_is_personalised_by_what_the_patients_before_taught(
@@ -193,90 +149,6 @@ def test_a_round_learns_from_the_rounds_before_whatever_the_number_of_workers(
     assert list(fitted["training"])[1:4] == ["nobody before", *["2 patients before"] * 2]
 
 
-def test_an_agent_goes_on_from_one_file_to_the_next(go, linear_problem, linear_patients, tmp_path):
-    kept = tmp_path / "agent"
-    go(linear_patients[:3], agent=kept)
-    second = go(linear_patients[3:6], agent=kept)
-    whole = go(linear_patients[:6], agent=tmp_path / "other")
-    assert list(second["n_runs"]) == list(whole["n_runs"][3:])
-    assert second["training"][1] == "3 patients of the agent and 1 patient before"
-    one = ContinuousVito.load(kept, linear_problem)
-    other = ContinuousVito.load(tmp_path / "other", linear_problem)
-    assert one.experience.key == other.experience.key
-    assert len(one.experience.known) == 6
-    assert {path.name for path in tmp_path.iterdir()} == {
-        *("agent", "other", "results", "clinic.csv")
-    }
-
-
-def test_the_same_command_with_its_agent_learns_from_nobody_twice(
-    go, linear_problem, linear_patients, tmp_path, monkeypatch
-):
-    kept = tmp_path / "agent"
-    one = go(linear_patients[:3], agent=kept)
-    before = ContinuousVito.load(kept, linear_problem).experience.key
-    done = counted(monkeypatch)
-    two = go(linear_patients[:3], agent=kept)
-    assert not done
-    pd.testing.assert_frame_equal(one, two)
-    assert ContinuousVito.load(kept, linear_problem).experience.key == before
-    # with another file in between it is another agent, which does learn
-    go(linear_patients[3:4], agent=kept)
-    go(linear_patients[:3], agent=kept)
-    assert done == ["P3", "P0", "P1", "P2"]
-
-
-def test_an_agent_is_saved_though_the_call_was_killed_once_the_run_was_stored(
-    go, linear_problem, linear_patients, tmp_path, monkeypatch
-):
-    kept = tmp_path / "agent"
-    with monkeypatch.context() as patched:
-        patched.setattr(order.ContinuousVito, "save", lambda *a, **k: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            go(linear_patients[:3], agent=kept)
-    assert not kept.exists()
-    done = counted(monkeypatch)
-    go(linear_patients[:3], agent=kept)
-    assert not done
-    assert len(ContinuousVito.load(kept, linear_problem).experience.known) == 3
-
-
-def test_an_agent_that_waited_to_be_replaced_comes_back(linear_problem, tmp_path, monkeypatch):
-    kept = tmp_path / "agent"
-    agent = ContinuousVito.learn(linear_problem)
-    agent.save(kept)
-    rename = Path.rename
-
-    def killed(self, target):
-        if Path(target) == kept:
-            raise KeyboardInterrupt
-        return rename(self, target)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Path, "rename", killed)
-        with pytest.raises(KeyboardInterrupt):
-            ContinuousVito(linear_problem, agent.experience, 0.25).save(kept, replace=True)
-    assert not kept.exists()
-    assert ContinuousVito.load(kept, linear_problem).give_up == 0.0
-    ContinuousVito(linear_problem, agent.experience, 0.25).save(kept, replace=True)
-    assert ContinuousVito.load(kept, linear_problem).give_up == 0.25
-    assert [path.name for path in tmp_path.iterdir()] == ["agent"]
-
-
-def test_a_folder_that_holds_more_than_an_agent_is_not_replaced(linear_problem, tmp_path):
-    kept = tmp_path / "agent"
-    agent = ContinuousVito.learn(linear_problem)
-    agent.save(kept)
-    with pytest.raises(FileExistsError, match="choose another place"):
-        agent.save(kept)
-    (kept / "notes.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"agent holds notes.txt, expected continuous.json and "):
-        agent.save(kept, replace=True)
-    assert (kept / "notes.txt").read_text(encoding="utf-8") == "mine"
-    with pytest.raises(ValueError, match=r"arrays.npz is missing, expected the folder"):
-        folder.check_replaceable(tmp_path, "continuous.json")
-
-
 def test_a_total_ends_the_patient_under_way_and_leaves_the_others_open(
     go, linear_patients, tmp_path
 ):
@@ -317,21 +189,6 @@ def test_a_larger_total_goes_on_from_a_smaller_one_to_the_same_bytes(
     (whole,) = list_runs(tmp_path / "whole")
     for name in TABLES:
         assert (info.path / name).read_bytes() == (whole.path / name).read_bytes()
-
-
-def test_a_larger_total_goes_on_with_the_agent_that_the_smaller_one_left(
-    go, linear_problem, linear_patients, tmp_path, monkeypatch
-):
-    kept, file = tmp_path / "agent", linear_patients[:4]
-    free = go(file, agent=tmp_path / "other", results_root=tmp_path / "free")
-    total = int(free["n_runs"][:2].sum())
-    go(file, agent=kept, total_runs=total)
-    done = counted(monkeypatch)
-    again = go(file, agent=kept, total_runs=500)
-    assert done == ["P2", "P3"]
-    assert list(again["n_runs"]) == list(free["n_runs"])
-    one, other = (ContinuousVito.load(p, linear_problem) for p in (kept, tmp_path / "other"))
-    assert one.experience.key == other.experience.key
 
 
 def test_a_round_shares_what_is_left_of_a_total(go, linear_patients):
@@ -395,14 +252,6 @@ def test_what_does_not_go_together_is_refused_before_anything_is_computed(
         more = {**more, "agent": tmp_path / more["agent"]}
     with pytest.raises((ValueError, InputError), match=said):
         go(linear_patients[:2], **more)
-    assert not (tmp_path / "results").exists()
-
-
-def test_an_agent_of_another_problem_is_refused(go, linear_problem, linear_patients, tmp_path):
-    other = replace(linear_problem, name="another")
-    ContinuousVito.learn(other, settings=Settings()).save(tmp_path / "agent")
-    with pytest.raises(ValueError, match="the agent learned another problem: name is another"):
-        go(linear_patients[:2], agent=tmp_path / "agent")
     assert not (tmp_path / "results").exists()
 
 
