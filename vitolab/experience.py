@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -197,6 +198,14 @@ class Experience(Value):
         """Start candidates within Ω, those of `near`; shape (m, n_parameters)."""
         near = np.reshape(list(self.near(patient)), (-1, self.u.shape[1]))
         return self.scale.parameters(near)
+
+    @cached_property
+    def key(self) -> str:
+        """SHA-256 of the runs and of whose they are, as 64 hexadecimal digits."""
+        hasher = hashlib.sha256()
+        for name, array in self.to_arrays().items():
+            hasher.update(f"{name} {array.dtype.str} {array.shape} ".encode() + array.tobytes())
+        return hasher.hexdigest()
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Plain arrays from which `from_arrays` makes the same experience."""

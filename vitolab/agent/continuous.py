@@ -195,17 +195,25 @@ class ContinuousVito(Value):
                 fits.append(Course(self.knowledge, patient, max_runs, rng, self.give_up).fit(start))
         return fits
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path, *, replace: bool = False) -> None:
         """Write the agent as a folder of plain arrays and JSON, whole or not at all.
+
+        Parameters
+        ----------
+        path : Path
+        replace : bool
+            Whether the folder of an earlier agent may be there, which is replaced.
 
         Raises
         ------
         FileExistsError
             If the path exists.
+        ValueError
+            If a folder to be replaced holds more than such an agent.
         """
         known = {"features": list(self.problem.features), "give_up": self.give_up}
         arrays = self.experience.to_arrays()
-        write_agent(path, FILE, self.problem, known, arrays, check_experience)
+        write_agent(path, FILE, self.problem, known, arrays, check_experience, replace=replace)
 
     @classmethod
     def load(cls, path: Path, problem: Problem) -> ContinuousVito:

@@ -12,6 +12,7 @@ from vitolab.methods.finding import n_states_used as n_states_used
 from vitolab.methods.finding import references as references
 from vitolab.methods.finding import title as title
 from vitolab.methods.table import AGENTS as AGENTS
+from vitolab.methods.table import CONTINUOUS_AGENT as CONTINUOUS_AGENT
 from vitolab.methods.table import METHODS as METHODS
 from vitolab.methods.table import PAPER as PAPER
 from vitolab.methods.table import REFERENCES as REFERENCES

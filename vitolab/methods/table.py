@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 #: Name of the paper's agent: drawn actions, representative states (sections 2.2 to 2.5).
 PAPER = "vito"
+#: Name of the agent that can begin without walks.
+CONTINUOUS_AGENT = "vito-continuous"
 
 
 def _itself(learned: Any) -> Personalizer:
@@ -112,7 +114,7 @@ METHODS: Mapping[str, Method] = {
         Method("vito-nearest", "#44AA99", title="vito, from stored runs", training=NEAREST),
         Method("vito-hindsight", "#CC79A7", title="vito, with hindsight", training=HINDSIGHT),
         Method(
-            "vito-continuous",
+            CONTINUOUS_AGENT,
             "#000000",
             title="vito, continuous actions",
             training=CONTINUOUS,

@@ -35,6 +35,10 @@ class PartStore(Protocol):
         """Whether the part is there, whole."""
         ...
 
+    def read_part(self, key: str) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+        """Personalisations of a finished part, and their forward runs where it has any."""
+        ...
+
     def write_part(
         self,
         key: str,
@@ -237,7 +241,7 @@ def work_through(
     items = ((key, work[key], run.until) for key in missing)
     ends: set[str] = set()  # how personalisations ended
     errors: list[Failure] = []
-    for key, part, failures in parallel(_compute, fold, items, n_jobs, prefer):
+    for key, part, failures in parallel(compute_part, fold, items, n_jobs, prefer):
         if part is None:
             continue
         personalizations, traces, _ = part
@@ -251,7 +255,7 @@ def work_through(
         raise RuntimeError(f"{stage}: every personalisation ended by an error: {errors[0].text}")
 
 
-def _compute(
+def compute_part(
     fold: Callable[..., Part], key: str, given: tuple[Any, ...], until: float
 ) -> tuple[str, Part | None, tuple[Failure, ...]]:
     """Part of a key, and the runs that failed meanwhile; nothing once the time is over."""
