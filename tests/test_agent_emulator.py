@@ -103,7 +103,7 @@ def test_a_chance_is_the_share_of_draws_that_meet_every_measurement(linear_probl
         np.empty(0),
     )
     u = np.random.default_rng(4).random((5, 2))
-    misfits, chance = target.chances(u)
+    misfits, chance = target.expected(u)
     expected = target.emulator.at(2.0 * u - 1.0, 9, 2)
     np.testing.assert_allclose(misfits, expected.mean - np.array([2.0, 1.0]), atol=1e-9)
     draws = np.random.default_rng(5).normal(size=(200_000, 1, 2))

@@ -63,7 +63,7 @@ def test_walks_stored_before_the_problem_had_features_teach_it_still(
         tmp_path / "walks.npz",
         "Trajectories",
         {"patients": list(before.patients), "causes": []},
-        {name: v for name, v in empty.items() if name not in ("patients", "causes")},
+        {name: v for name, v in empty.items() if name not in ("patients", "causes", "by_scale")},
     )
     walks = Trajectories.load(tmp_path / "walks.npz")
     problem = replace(

@@ -72,6 +72,12 @@ class Experience(Value):
         if isinstance(walks, Experience):
             if not len(walks.u):
                 raise ValueError(f"problem {problem.name!r}: there are no runs to learn from")
+            for what in ("parameters", "objectives", "features"):
+                if getattr(walks.problem, what) != getattr(problem, what):
+                    raise ValueError(
+                        f"the runs are those of problem {walks.problem.name!r}, whose {what} are "
+                        f"others than those of {problem.name!r}"
+                    )
             return replace(walks, problem=problem)
         counted = checked_runs(problem, walks)
         patient = np.broadcast_to(walks.patient[:, np.newaxis], counted.shape)[counted]
@@ -89,6 +95,13 @@ class Experience(Value):
         """
         u, y, patient, known = [self.u], [self.y], [self.patient], [self.known]
         whole = tuple(o.name for o in self.problem.objectives)
+        names = tuple(p.name for p in self.problem.parameters)
+        for _, fit in fits:
+            if fit.parameters != names:
+                raise ValueError(
+                    f"a fit has the parameters {', '.join(fit.parameters)}, expected "
+                    f"{', '.join(names)}"
+                )
         taught = [each for each in fits if each[1].objectives == whole]
         for i, (who, fit) in enumerate(taught):
             answered = np.isfinite(fit.trace.y).all(axis=1)
@@ -173,15 +186,15 @@ class Experience(Value):
     def near(self, patient: Patient) -> Iterator[FloatArray]:
         """Parameters of runs in the unit cube, the nearest first, then others that are apart.
 
-        Near by the misfits; features settle ties. Added to the misfits they cost least squares a
-        quarter more runs with six parameters of the circulation.
+        Near by the misfits; features settle ties.
 
         Yields
         ------
         ndarray, shape (n_parameters,)
+            Within Ω, which walks may have left.
         """
         misfit, unlike = self.distance(patient)
-        rest = self.u[np.lexsort((unlike, misfit))]
+        rest = np.clip(self.u[np.lexsort((unlike, misfit))], 0.0, 1.0)
         for _ in range(N_APART):
             if not len(rest):
                 return

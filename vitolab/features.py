@@ -17,7 +17,7 @@ class Features(Value):
     Attributes
     ----------
     centre, spread : ndarray, shape (n_features,)
-        The spread is 1 where all training patients are alike.
+        The spread is infinite where all training patients are alike: such a feature is 0 for all.
     """
 
     centre: FloatArray
@@ -31,7 +31,7 @@ class Features(Value):
         centre = np.where(counted, known, 0.0).sum(axis=0) / n
         away = np.where(counted, known - centre, 0.0)
         spread = np.sqrt((away**2).sum(axis=0) / n)
-        spread[spread == 0.0] = 1.0
+        spread[spread == 0.0] = np.inf  # what does not vary tells nothing
         return cls(centre, spread)
 
     def standard(self, known: FloatArray) -> FloatArray:

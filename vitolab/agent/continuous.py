@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from vitolab.agent.course import Course
 from vitolab.agent.folder import ARRAYS, check_features, read_agent, write_agent
-from vitolab.agent.knowledge import Knowledge
+from vitolab.agent.knowledge import Knowledge, knowledge_of
 from vitolab.asked import checked_seed
 from vitolab.experience import Experience, check_experience
 from vitolab.files import stream
@@ -40,9 +41,10 @@ class ContinuousVito(Value):
     problem : Problem
     experience : Experience
     give_up : float
-        Chance to meet all measurements below which, twice in a row, it ends a patient as one whose
-        measurements the model cannot reach; 0 for never. `Fit.note` then names the measurements
-        that contradict each other.
+        Chance to meet all measurements below which it ends a patient as one whose measurements the
+        model cannot reach; 0 for never. It takes two plans in a row below that chance once the
+        best compromise was run, four before, and two runs more than parameters that answered.
+        `Fit.note` then names the measurements that contradict each other.
 
     Raises
     ------
@@ -135,10 +137,10 @@ class ContinuousVito(Value):
         """
         return replace(self, experience=self.experience.after(fits))
 
-    @cached_property
+    @property
     def knowledge(self) -> Knowledge:
-        """What plans rest on; the covariances are learned when they are asked for."""
-        return Knowledge(replace(self.experience, problem=self.problem))
+        """What plans rest on; the covariances are learned when they are asked for, and kept."""
+        return knowledge_of(self.experience)
 
     def personalize(self, patient: Patient, *, max_runs: int | None = None, seed: int = 0) -> Fit:
         """Personalise one patient, starting where the agent expects the solution.
@@ -163,7 +165,9 @@ class ContinuousVito(Value):
         """
         rng = stream("continuous", self.problem.name, checked_seed(seed), patient.name)
         with one_thread():
-            return Course(self.knowledge, patient, max_runs, rng, self.give_up).fit(None)
+            return Course(self.problem, self.knowledge, patient, max_runs, rng, self.give_up).fit(
+                None
+            )
 
     def personalize_from(
         self, patient: Patient, starts: FloatArray, *, max_runs: int | None = None, seed: int = 0
@@ -192,8 +196,15 @@ class ContinuousVito(Value):
         with one_thread():
             for i, start in enumerate(starts):
                 rng = stream("continuous", self.problem.name, checked_seed(seed), patient.name, i)
-                fits.append(Course(self.knowledge, patient, max_runs, rng, self.give_up).fit(start))
+                fits.append(
+                    Course(self.problem, self.knowledge, patient, max_runs, rng, self.give_up).fit(
+                        start
+                    )
+                )
         return fits
+
+    def _course(self, patient: Patient, max_runs: int | None, rng: np.random.Generator) -> Course:
+        return Course(self.problem, self.knowledge, patient, max_runs, rng, self.give_up)
 
     def save(self, path: Path, *, replace: bool = False) -> None:
         """Write the agent as a folder of plain arrays and JSON, whole or not at all.

@@ -12,15 +12,16 @@ from vitolab.agent.planning import SAME, Target, best_plan, compromise
 from vitolab.agent.verdict import unreachable
 from vitolab.failures import Failure
 from vitolab.fit import Event, Fit, StopReason, Trace, budget
-from vitolab.problem import FloatArray, Patient
+from vitolab.problem import FloatArray, Patient, Problem
 
 N_FIRST = 10  # runs spread over Ω before the first plan, unless as many are stored
 N_NEAR = 3  # stored runs from which plans start
 LEAST_RUNS = 2  # that answered, beside one per parameter, before a patient is ended
-HOPELESS = np.log(1e-3)  # chance below which the best compromise is run
+UNREACHED = np.log(1e-3)  # chance below which the best compromise is run
 DOUBT = 3.0  # by which standard deviations are multiplied at most
 N_HOPELESS = 4  # hopeless plans in a row that end it; two once the best compromise was run
 REACH = 0.1  # share of Ω around failed runs that is avoided
+MOST = 10  # surprises that count for the growth
 SURPRISE, MORE = 0.01, 2.0  # the same around surprising runs, and its growth with each of them
 FAR = 4.0  # standard deviations from what was expected that surprise
 LEAST = 0.1  # ψ that a standard deviation counts at least
@@ -31,6 +32,7 @@ class Course:
 
     Parameters
     ----------
+    problem : Problem
     knowledge : Knowledge
     patient : Patient
     max_runs : int, optional
@@ -42,6 +44,7 @@ class Course:
 
     def __init__(
         self,
+        problem: Problem,
         knowledge: Knowledge,
         patient: Patient,
         max_runs: int | None,
@@ -49,7 +52,7 @@ class Course:
         give_up: float = 0.0,
     ) -> None:
         self.knowledge, self.experience = knowledge, knowledge.experience
-        self.problem = self.experience.problem
+        self.problem = problem
         self.patient, self.max_runs, self.rng = patient, budget(self.problem, max_runs), rng
         self.scale = self.experience.scale
         self.z = self.problem.measured(patient)
@@ -122,17 +125,18 @@ class Course:
         starts = self._starts()
         made = self.scale.unit(np.reshape(self.x, (-1, n)))
         plan = best_plan(target, starts, made, self.rng)
-        if plan.chance < max(self.hope, HOPELESS):  # what is the best that can be had?
+        self.n_hopeless = self.n_hopeless + 1 if plan.log_probability < self.hope else 0
+        if plan.log_probability < UNREACHED or self.n_hopeless:  # what is the best to be had?
             best = compromise(target, [*starts, plan.u])
             is_run = bool((np.abs(made - best.u).max(axis=1) <= SAME).any())
-            self.n_hopeless = self.n_hopeless + 1 if plan.chance < self.hope else 0
             is_known = len(self.own) >= n + LEAST_RUNS
             if is_known and self.n_hopeless >= (2 if is_run else N_HOPELESS):
-                self.reason, self.note = StopReason.UNREACHABLE, unreachable(self.problem, best)
+                likeliest = max(plan.log_probability, best.log_probability)
+                self.reason = StopReason.UNREACHABLE
+                self.note = unreachable(self.problem, best.expected, likeliest)
                 return
-            plan = plan if is_run else best
-        else:
-            self.n_hopeless = 0
+            if plan.log_probability < UNREACHED and not is_run:
+                plan = best
         event = Event.STEP if len(self.own) and plan.start == 0 else Event.RESTART
         self._run(plan.u, event if self.x else Event.START, plan.expected)
 
@@ -145,7 +149,7 @@ class Course:
         """
         avoided = np.reshape(self.failed + self.surprises, (-1, self.problem.n_parameters))
         reach = np.full(len(avoided), REACH)
-        reach[len(self.failed) :] = min(REACH, SURPRISE * MORE ** len(self.surprises))
+        reach[len(self.failed) :] = min(REACH, SURPRISE * MORE ** min(len(self.surprises), MOST))
         return avoided, reach
 
     def _doubt(self) -> float:
@@ -196,6 +200,7 @@ class Course:
         """Run the model at u and learn from it."""
         problem, psi = self.problem, self.problem.tolerance
         x = self.scale.parameters(u)
+        u = self.scale.unit(x)  # walks may have left Ω, plans do not
         runs = problem.run(x[np.newaxis], self.patient, confirm=self.z)
         y = runs.y[0]
         self.failures += runs.failures

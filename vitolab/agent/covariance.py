@@ -29,14 +29,15 @@ class Covariance:
 
     With E the squared exponential of inputs over `length`, inputs a counted from the middle of Ω,
     and δ = 1 for runs of one patient, else 0, outputs have the covariance
-    ``shared² E + linear² (1 + a·a') + δ (constant² + own² E)``, and noise of its own in every run.
+    ``shared E + linear (1 + a·a') + δ (constant + own E)``, and noise of its own in every run.
 
     Attributes
     ----------
     mean : ndarray, shape (n_objectives,)
     length : ndarray, shape (n_objectives, n_inputs)
+        In inputs: Ω spans 2, a standard deviation of a feature 1.
     shared, linear, constant, own, noise : ndarray, shape (n_objectives,)
-        Variances.
+        Variances, in ψ².
     """
 
     mean: FloatArray
@@ -56,6 +57,7 @@ class Covariance:
         a : ndarray, shape (n, n_inputs)
         group : ndarray of int, shape (n,)
         y : ndarray, shape (n, n_objectives)
+            Over ψ.
         """
         mean = y.mean(axis=0)
         scale = np.maximum(y.std(axis=0), 1.0)  # of at least one ψ

@@ -54,6 +54,7 @@ def write_agent(
         If the agent could not be read again, or what is to be replaced is more than an agent.
     """
     path = Path(path)
+    recover(path)
     if replace:
         path = resolved(path)
         check_replaceable(path, name)

@@ -51,7 +51,10 @@ class Knowledge:
         """
         n = len(self.experience.u)
         if n > N_SMALL:
-            n = int(N_SMALL * GROWTH ** int(np.log(n / N_SMALL) / np.log(GROWTH)))
+            grown = float(N_SMALL)
+            while grown * GROWTH <= n:
+                grown *= GROWTH
+            n = int(grown)
         return self.tuned(self.experience.inputs[:n], self.experience.patient[:n], self.outputs[:n])
 
     def tuned(self, a: FloatArray, patient: IntArray, y: FloatArray) -> Covariance:
@@ -74,6 +77,15 @@ class Knowledge:
         rng = stream("known", self.experience.problem.name, n)
         drawn = rest[rng.permutation(len(rest))[:half]]
         return np.sort(np.concatenate([order[:half], drawn]))
+
+
+def knowledge_of(experience: Experience) -> Knowledge:
+    """Knowledge of these runs, made once: what is learned is kept with them."""
+    kept = vars(experience)
+    if "_knowledge" not in kept:
+        kept["_knowledge"] = Knowledge(experience)
+    known: Knowledge = kept["_knowledge"]
+    return known
 
 
 def plausible(y: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -35,14 +35,14 @@ N_REFINED = 4  # of these, the likeliest, from which descents start
 
 
 class Plan(NamedTuple):
-    """Where to go, the misfit expected there by ψ, and the logarithm of the chance to be done.
+    """Where to go, the misfit expected there over ψ, and the log probability to meet everything.
 
     ``start`` is the position of the point from which it was found, among those given; −1 if none.
     """
 
     u: FloatArray
     expected: FloatArray
-    chance: float
+    log_probability: float
     start: int
 
 
@@ -102,8 +102,8 @@ class Target:
             slopes.append((near / self.reach)[:, np.newaxis] * away)
         return np.concatenate(parts), np.concatenate(slopes)
 
-    def chances(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Expected misfits over ψ, and the logarithm of the probability that all are met.
+    def expected(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Expected misfits over ψ, and the log probability that all measurements are met.
 
         Parameters
         ----------
@@ -112,18 +112,21 @@ class Target:
         Returns
         -------
         misfits : ndarray, shape (k, n_objectives)
-        chance : ndarray, shape (k,)
+        log_probability : ndarray, shape (k,)
         """
         found = self.emulator.at(self._inputs(u), self.group, u.shape[1])
         c, deviation = self._misfit(found.mean), self.doubt * np.sqrt(found.variance)
         # of the two sides the one that is nearer; the differences of tails keep their digits
         far, near = (-1.0 - np.abs(c)) / deviation, (1.0 - np.abs(c)) / deviation
         log_near, log_far = log_ndtr(near), log_ndtr(far)
-        chance = (log_near + np.log1p(-np.exp(np.minimum(log_far - log_near, -1e-12)))).sum(axis=1)
-        if len(self.avoided):
-            away = ((u[:, np.newaxis] - self.avoided) ** 2).sum(axis=2) / self.reach**2
-            chance -= 0.5 * AVOIDED**2 * np.exp(-away).sum(axis=1)
-        return c, chance
+        inside = log_near + np.log1p(-np.exp(np.minimum(log_far - log_near, -1e-12)))
+        return c, inside.sum(axis=1)
+
+    def price(self, u: FloatArray) -> FloatArray:
+        """What is taken off log probabilities near points to be avoided, shape (k,)."""
+        away = ((u[:, np.newaxis] - self.avoided) ** 2).sum(axis=2) / self.reach**2
+        price: FloatArray = 0.5 * AVOIDED**2 * np.exp(-away).sum(axis=1)
+        return price
 
 
 def best_plan(
@@ -146,17 +149,17 @@ def best_plan(
     """
     candidates = [descended(target, u) for u in starts]
     plan = _likeliest(target, candidates, made)
-    if plan is None or plan.chance < UNLIKELY:
+    if plan is None or plan.log_probability < UNLIKELY:
         n = made.shape[1]
         scattered = qmc.Sobol(n, seed=rng).random_base2(N_SCATTERED_LOG2)
-        _, chance = target.chances(scattered)
-        best = scattered[np.argsort(-chance, kind="stable")[:N_REFINED]]
+        worth = target.expected(scattered)[1] - target.price(scattered)
+        best = scattered[np.argsort(-worth, kind="stable")[:N_REFINED]]
         candidates += [*best, *(descended(target, u) for u in best)]
         plan = _likeliest(target, candidates, made)
         if plan is None:
             u = rng.random((n,))
-            misfits, chances = target.chances(u[np.newaxis])
-            return Plan(u, misfits[0], float(chances[0]), -1)
+            misfits, inside = target.expected(u[np.newaxis])
+            return Plan(u, misfits[0], float(inside[0]), -1)
         if plan.start >= len(starts):
             plan = plan._replace(start=-1)
     return plan
@@ -172,9 +175,9 @@ def compromise(target: Target, starts: Sequence[FloatArray]) -> Plan:
         From which descents start.
     """
     u = np.array([*starts, *(descended(target, start) for start in starts)])
-    misfits, chance = target.chances(u)
+    misfits, inside = target.expected(u)
     i = int(np.argmin((misfits**2).sum(axis=1)))
-    return Plan(u[i], misfits[i], float(chance[i]), i if i < len(starts) else i - len(starts))
+    return Plan(u[i], misfits[i], float(inside[i]), i if i < len(starts) else i - len(starts))
 
 
 def _likeliest(target: Target, candidates: Sequence[FloatArray], made: FloatArray) -> Plan | None:
@@ -183,10 +186,10 @@ def _likeliest(target: Target, candidates: Sequence[FloatArray], made: FloatArra
     new = (np.abs(u[:, np.newaxis] - made).max(axis=2) > SAME).all(axis=1)
     if not new.any():
         return None
-    c, chance = target.chances(u)
-    chance = np.nan_to_num(chance, nan=-np.inf, neginf=np.finfo(float).min)
-    i = int(np.argmax(np.where(new, chance, -np.inf)))
-    return Plan(u[i], c[i], float(chance[i]), i)
+    c, inside = target.expected(u)
+    worth = np.nan_to_num(inside - target.price(u), nan=-np.inf, neginf=np.finfo(float).min)
+    i = int(np.argmax(np.where(new, worth, -np.inf)))
+    return Plan(u[i], c[i], float(inside[i]), i)
 
 
 def descended(target: Target, u: FloatArray) -> FloatArray:

@@ -8,7 +8,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def covariances(
     a: FloatArray,
     group: IntArray,

@@ -21,6 +21,7 @@ from vitolab.methods.training import CONTINUOUS as CONTINUOUS
 from vitolab.methods.training import EPISODE as EPISODE
 from vitolab.methods.training import HINDSIGHT as HINDSIGHT
 from vitolab.methods.training import HINDSIGHT_REPLAYS as HINDSIGHT_REPLAYS
+from vitolab.methods.training import NEAREST as NEAREST
 from vitolab.methods.training import POLICY as POLICY
 from vitolab.methods.training import Training as Training
 from vitolab.settings import Settings as Settings

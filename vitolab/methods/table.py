@@ -25,13 +25,8 @@ from vitolab.methods.training import (
 
 if TYPE_CHECKING:
     from vitolab.agent import Vito
-    from vitolab.experience import Experience
     from vitolab.fit import Personalizer
     from vitolab.problem import Problem
-    from vitolab.trajectories import Trajectories
-
-    # what methods learn from; agents with states need walks
-    Runs = Trajectories | Experience
 
 #: Name of the paper's agent: drawn actions, representative states (sections 2.2 to 2.5).
 PAPER = "vito"

@@ -132,7 +132,7 @@ def paired_table(personalizations: pd.DataFrame, method: str = CONTINUOUS) -> pd
                 "patients": len(pair),
                 f"solved more often by {method}": better,
                 "less often": worse,
-                "p (McNemar)": float(f"{p:.2g}"),
+                "p (sign test)": float(f"{p:.2g}"),
                 f"runs, {method}": round(float(pair["n_runs"].mean()), 2),
                 "runs, other": round(float(pair["n_runs other"].mean()), 2),
                 "difference": round(difference, 2),

@@ -88,9 +88,10 @@ def _paired(stored: StoredRun, repeat: int) -> Content:
     if table.empty:
         raise ValueError("the run holds no other method beside vito-continuous to compare it with")
     sentence = (
-        "Both methods personalised the same patients in the same orders. McNemar's exact test "
-        "counts the patients whom one solved in more orders than the other; the interval of the "
-        "difference in runs is that of resampled patients, each with its mean over the orders. "
+        "Both methods personalised the same patients in the same orders. A sign test "
+        "(McNemar's with one order) counts the patients whom one solved in more orders than the "
+        "other; the interval of the difference in runs is that of resampled patients, each with "
+        "its mean over the orders. "
         "The other method was chosen by these results, which favours it."
     )
     return Content(sentence, tables=(("Beside the best other method", table),))

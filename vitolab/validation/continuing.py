@@ -125,7 +125,7 @@ class _Beginning:
 
     def personalize(self, patient: Patient, *, max_runs: int | None = None, seed: int = 0) -> Fit:
         problem, allowed = self.problem, budget(self.problem, max_runs)
-        begun = first_runs(problem, patient, min(N_FIRST, allowed), checked_seed(seed))
+        begun = first_runs(problem, patient, allowed, checked_seed(seed))
         known = Experience.none(problem).after([(patient, begun)])
         if begun.solved or begun.n_runs == allowed or not len(known.u):
             return begun
@@ -141,28 +141,32 @@ class _Beginning:
         raise NotImplementedError("a method that has nothing to learn from takes no starts")
 
 
-def first_runs(problem: Problem, patient: Patient, n: int, seed: int) -> Fit:
+def first_runs(problem: Problem, patient: Patient, allowed: int, seed: int) -> Fit:
     """Run a patient's model at the default values and at points spread over Ω.
 
-    Ends with the first run that solves the patient.
+    There are `N_FIRST` of them, and more until one answers. Ends with the first run that solves the
+    patient.
 
     Parameters
     ----------
     problem : Problem
     patient : Patient
-    n : int
-        Runs.
+    allowed : int
+        Runs at most.
     seed : int
     """
     rng = stream("first runs", problem.name, seed, patient.name)
-    power = int(np.ceil(np.log2(max(n, 2))))
+    power = int(np.ceil(np.log2(N_FIRST)))
     unit = qmc.Sobol(problem.n_parameters, seed=rng).random_base2(power)
     spread = Scale(problem).parameters(unit)
-    points = np.concatenate([problem.default[np.newaxis], spread])[:n]
+    points = [problem.default, *spread][:N_FIRST]
     z, x, y = problem.measured(patient), list[FloatArray](), list[FloatArray]()
     failures: list[Failure] = []
     reason = StopReason.BUDGET
-    for point in points:
+    while len(x) < allowed and (len(x) < N_FIRST or not np.isfinite(y).all(axis=1).any()):
+        if len(x) == len(points):
+            points.append(Scale(problem).parameters(rng.random(problem.n_parameters)))
+        point = points[len(x)]
         runs = problem.run(point[np.newaxis], patient, confirm=z)
         failures += runs.failures
         x.append(point)

@@ -109,7 +109,7 @@ def one_after_another(
     run.progress(STAGE, 0, len(patients))
     for first in range(0, len(patients), at_a_time):
         group = range(first, min(first + at_a_time, len(patients)))
-        left = None if total_runs is None else total_runs - n_used
+        left = None if total_runs is None else max(0, total_runs - n_used)
         work: dict[str, tuple[Any, ...]] = {}
         for i, allowed in zip(group, shares(left, len(group), most), strict=True):
             patient = patients[i]

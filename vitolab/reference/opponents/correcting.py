@@ -2,8 +2,7 @@
 
 An emulator of other patients' models is wrong about the next one. After each run its errors so far
 are interpolated: by a Gaussian process with a constant, a linear and a smooth part, so that the
-corrected emulator passes through all runs made. (Shifting by the last error, with slopes corrected
-as by Broyden, took up to 1.4 times as many runs on the scouting patients.)
+corrected emulator passes through all runs made.
 """
 
 from __future__ import annotations

@@ -19,8 +19,7 @@ from vitolab.trajectories import Trajectories
 
 N_MOST = 500  # stored runs that predict
 N_TUNED = 200  # of these, runs from which the kernels are learned: it costs their cube
-# Where Ω spans 2. Without it kernels of 0.1 take differences between hearts for waves, and some
-# hearts took fifty runs.
+# Where Ω spans 2: shorter kernels take differences between patients for waves.
 SHORTEST = 0.5
 N_TRIES = 1  # further optimisations of each kernel, from random values
 

@@ -21,8 +21,8 @@ from vitolab.trajectories import Trajectories
 class NearestLeastSquares(Value):
     """Least squares from the nearest stored run, then from the next one that is apart, and so on.
 
-    As `vitolab.reference.LeastSquares`: finite differences are forward runs and counted. After
-    twelve stored runs it starts uniformly in Ω.
+    As `vitolab.reference.LeastSquares`: finite differences are forward runs and counted. After the
+    stored runs that are apart it starts anywhere in Ω.
 
     Attributes
     ----------
