@@ -19,6 +19,9 @@ class Parts:
     def has_part(self, key: str) -> bool:
         return key in self.parts
 
+    def read_part(self, key: str) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+        return self.parts[key]
+
     def write_part(self, key, personalizations, traces=None, failures=None) -> None:
         self.parts[key] = personalizations, traces
         self.write_failures(key, failures)
@@ -48,6 +51,9 @@ class Memory:
 
     def has_part(self, key):
         return key in self.parts
+
+    def read_part(self, key):
+        return self.parts[key]
 
     def write_failures(self, key, failures):
         assert failures is None

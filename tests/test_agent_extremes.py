@@ -8,8 +8,6 @@ from scipy.optimize import lsq_linear
 
 from vitolab.agent import ContinuousVito, Vito, n_states_at_most
 from vitolab.agent.bounded import bounded_step
-from vitolab.agent.deviation import NOISE, Deviation, _covariance
-from vitolab.agent.experience import basis
 from vitolab.exploration import explore
 from vitolab.identifiability import sensitivity
 from vitolab.problem import Objective, Parameter, Patient, Problem
@@ -88,40 +86,6 @@ def test_finite_outputs_of_any_magnitude_end_nobody(seed, lowest, n_steps):
 def test_a_constant_model_ends_nobody(value, offset):
     problem = problem_of(lambda x, patient: np.full((len(x), 2), value))
     everybody_ends(problem, patients_of(offset), 0)
-
-
-@given(
-    seed=st.integers(0, 10**6),
-    powers=st.tuples(st.floats(-8, 8), st.floats(-8, 8)),
-    n=st.integers(1, 30),
-    distinct=st.integers(1, 30),
-)
-@settings(max_examples=60)
-def test_a_deviation_of_any_size_is_expected_where_it_was_found(seed, powers, n, distinct):
-    """Runs at one point included; patients may differ by as much as outputs may."""
-    rng = np.random.default_rng(seed)
-    variation = 10.0 ** powers[0] * rng.normal(size=(3, 5, 2))
-    u = rng.random((min(n, distinct), 2))[rng.integers(min(n, distinct), size=n)]
-    true = np.tensordot(rng.normal(size=3), variation, axes=1)
-    found = basis(u) @ true
-    deviation = Deviation.expect(variation, u, found)
-    for point, value in zip(u, found, strict=True):
-        np.testing.assert_allclose(
-            deviation.at(point)[0], value, atol=0.2 + 1e-6 * np.abs(found).max()
-        )
-    assert np.isfinite(Deviation.expect(variation, u, rng.normal(size=(n, 2))).strength).all()
-
-
-@pytest.mark.parametrize("size", [1.0, 100.0])
-def test_ordinary_deviations_are_those_of_the_covariance(size):
-    rng = np.random.default_rng(0)
-    variation, u = size * rng.normal(size=(3, 5, 2)), rng.random((6, 2))
-    found = rng.normal(size=(6, 2))
-    terms = np.einsum("nb,dbo->nod", basis(u), variation).reshape(12, -1)
-    covariance = terms @ terms.T + np.kron(_covariance(u, u), np.eye(2))
-    covariance += NOISE * np.eye(12)
-    expected = np.linalg.solve(covariance, found.ravel()).reshape(6, 2)
-    assert np.array_equal(Deviation.expect(variation, u, found).strength, expected)
 
 
 @given(seed=st.integers(0, 10**6), power=st.floats(-8, 12))

@@ -44,7 +44,8 @@ def put(value, at=-1):
 
 IMPOSSIBLE = [
     *((ContinuousVito, "u", put(v)) for v in (-0.2, 1.3, 1e308, np.nan)),
-    *((ContinuousVito, name, put(v)) for name in ("y", "variation") for v in (1e308, -1e200)),
+    *((ContinuousVito, "y", put(v)) for v in (1e308, -1e200)),
+    *((ContinuousVito, "patient", put(v)) for v in (-1, 10**6)),
     (Vito, "policy/residuals", put(-1e-9)),
     (Vito, "policy/residuals", lambda a: a[:0]),
     (Vito, "mdp/counts", put(0)),

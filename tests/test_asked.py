@@ -113,6 +113,8 @@ def test_whole_numbers_of_numpy_are_seeds_and_give_the_same_bits(patients, perso
 @pytest.mark.parametrize("agent", [vl.Vito, vl.ContinuousVito])
 @pytest.mark.parametrize("walks", [[], None, "walks", np.zeros((2, 3))])
 def test_walks_of_another_type_are_refused(problem, agent, walks):
+    if walks is None and agent is vl.ContinuousVito:
+        pytest.skip("an agent that begins without walks")
     with pytest.raises(TypeError, match=r"walks is .*, expected Trajectories"):
         agent.learn(problem, walks, 12)
 

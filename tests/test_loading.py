@@ -11,7 +11,9 @@ import pytest
 from vitolab.adapters import FileFunction, files
 
 
-@pytest.mark.parametrize("package", ["circulation", "rosenbrock", "bolus", "electrophysiology"])
+@pytest.mark.parametrize(
+    "package", ["circulation", "rosenbrock", "bolus", "electrophysiology", "glucose"]
+)
 def test_a_public_name_of_a_model_is_looked_up_once(package):
     code = (
         f"from vitolab.models import {package} as model, lazy\n"

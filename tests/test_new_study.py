@@ -16,7 +16,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from vitolab import cli, studies
 from vitolab.dashboard import load_dashboards
-from vitolab.models import circulation, electrophysiology
+from vitolab.models import circulation, electrophysiology, glucose
 from vitolab.store import Run, list_runs
 from vitolab.studies import GIVEN, STUDIES, Study, base
 from vitolab.studies.notebooks import declared_parameters, find_notebook
@@ -209,6 +209,7 @@ def test_patients_are_as_many_as_the_cohort_has(study: Study) -> None:
     n = {
         "n_patients": len((electrophysiology if hearts else circulation).cohort().evaluation),
         "n_ep_patients": len(electrophysiology.cohort().evaluation),
+        "n_glucose_patients": len(glucose.cohort().evaluation),
     }
     counted = n.keys() & study.profiles["quick"].keys()
     assert dict(study.most) == {name: n[name] for name in counted}

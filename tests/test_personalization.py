@@ -12,7 +12,7 @@ from stores import write_csv
 from vitolab import agent
 from vitolab.failures import CannotRun
 from vitolab.patients import InputError, PatientTable, read_patients
-from vitolab.personalization import running
+from vitolab.personalization import folds
 from vitolab.problem import Patient
 from vitolab.store import latest, list_runs
 
@@ -88,7 +88,7 @@ def test_stored_run_holds_what_figures_read(run, linear_patients, tmp_path):
 
 def test_the_same_call_again_reads_the_stored_run(run, linear_patients, tmp_path, monkeypatch):
     one = run(linear_patients[:2], linear_patients[2:])
-    monkeypatch.setattr(running, "recorded_walks", None)  # nothing is computed any more
+    monkeypatch.setattr(folds, "recorded_walks", None)  # nothing is computed any more
     two = run(linear_patients[1::-1], linear_patients[2:])
     pd.testing.assert_frame_equal(one.iloc[::-1].reset_index(drop=True), two)
     assert len(list_runs(tmp_path / "results")) == 1

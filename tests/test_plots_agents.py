@@ -10,7 +10,7 @@ import pytest
 from vitolab import plots
 from vitolab.identifiability import Sensitivity
 from vitolab.models import circulation
-from vitolab.plots import agents
+from vitolab.plots import style
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +133,7 @@ def test_references_have_a_line_where_there_is_one_size(personalizations):
 
 @pytest.mark.parametrize("values", [[30.0, 40.0], [2.5, 4.0], [1.0], [7.0, 7000.0]])
 def test_a_logarithmic_axis_has_a_number_at_either_end(values):
-    options = agents._logarithmic(values)
+    options = style.logarithmic(values)
     ticks = [tick for tick, _ in options["yticks"]]
     low, high = options["ylim"]
     assert len(ticks) >= 1

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from small_studies import GIVEN, study
 
+from vitolab.catalogue import MODELS
 from vitolab.methods import AGENTS, REFERENCES
 from vitolab.models import bolus, circulation, electrophysiology, rosenbrock
 from vitolab.studies import (
@@ -140,7 +141,12 @@ def test_each_profile_names_what_there_is(known: Study) -> None:
         for field in parameters.get("lead_fields", []):
             electrophysiology.problem(field, parameters["mode"])
         for setup in parameters.get("setups", []):
-            circulation.problem(setup)
+            if setup in MODELS:  # the only setup of another model goes by its name
+                MODELS[setup].problem(MODELS[setup].setup)
+            elif setup in electrophysiology.LEAD_FIELDS:
+                electrophysiology.problem(setup, parameters["mode"])
+            else:
+                circulation.problem(setup)
 
 
 def test_the_choices_of_studies_are_what_there_is() -> None:

@@ -14,6 +14,7 @@ from vitolab.models.bolus.about import MODEL as BOLUS
 from vitolab.models.circulation.about import MODEL as CIRCULATION
 from vitolab.models.description import Model, Range, setup_of
 from vitolab.models.electrophysiology.about import MODEL as ELECTROPHYSIOLOGY
+from vitolab.models.glucose.about import MODEL as GLUCOSE
 from vitolab.models.rosenbrock.about import MODEL as ROSENBROCK
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ __all__ = [
     "BOLUS",
     "CIRCULATION",
     "ELECTROPHYSIOLOGY",
+    "GLUCOSE",
     "MODELS",
     "ROSENBROCK",
     "find_model",
@@ -35,7 +37,7 @@ __all__ = [
 
 #: The built-in models by name.
 MODELS: dict[str, Model] = {
-    model.name: model for model in (CIRCULATION, ELECTROPHYSIOLOGY, ROSENBROCK, BOLUS)
+    model.name: model for model in (CIRCULATION, ELECTROPHYSIOLOGY, ROSENBROCK, BOLUS, GLUCOSE)
 }
 
 

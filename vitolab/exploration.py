@@ -15,6 +15,7 @@ from vitolab.failures import HOPELESS, all_failed
 from vitolab.files import ArrayCache, digest, stream
 from vitolab.parallel.workers import parallel
 from vitolab.problem import BoolArray, IntArray, Patient, Problem
+from vitolab.scale import Scale
 from vitolab.trajectories import Cause, Trajectories, tallied
 from vitolab.version import reached_version
 
@@ -29,6 +30,8 @@ def explore(
     seed: int = 0,
     n_jobs: int = 1,
     cache: Path | None = None,
+    *,
+    by_scale: bool = False,
 ) -> Trajectories:
     """Walk at random through Ω with the models of many patients.
 
@@ -50,6 +53,9 @@ def explore(
         Patients explored at the same time, see `vitolab.parallel.workers.parallel`.
     cache : Path, optional
         Folder in whose ``walks`` explored walks are kept and looked up.
+    by_scale : bool
+        Whether starts are drawn by ratio in each parameter whose scale is logarithmic, as methods
+        that learn from single runs want them; uniformly in Ω by default, as in the paper.
 
     Returns
     -------
@@ -86,7 +92,8 @@ def explore(
     n_steps = checked_count("explore: n_steps", n_steps)
     seed = checked_seed(seed)
     z = np.array([problem.measured(patient) for patient in patients])
-    walks = _of_all(problem, patients, n_episodes, n_steps, seed, n_jobs, cache)
+    by_scale = by_scale and Scale(problem).is_by_ratio
+    walks = _of_all(problem, patients, n_episodes, n_steps, seed, by_scale, n_jobs, cache)
     n = len(patients) * n_episodes
     cause, causes = _numbered([(walk["cause"], _causes(walk)) for walk in walks])
     return Trajectories(
@@ -100,6 +107,7 @@ def explore(
         features=np.array([problem.featured(patient) for patient in patients]),
         cause=cause,
         causes=tuple(causes),
+        by_scale=by_scale,
     )
 
 
@@ -109,11 +117,12 @@ def _of_all(
     n_episodes: int,
     n_steps: int,
     seed: int,
+    by_scale: bool,
     n_jobs: int,
     cache: Path | None,
 ) -> list[dict[str, NDArray[Any]]]:
     """Walks of each patient; those without an answer are gone through only if others have some."""
-    sizes = (n_episodes, n_steps, seed, n_jobs, cache)
+    sizes = (n_episodes, n_steps, seed, by_scale, n_jobs, cache)
     walks = _stored_walks(problem, patients, *sizes, patience=False)
     if not any(_answered(walk).any() for walk in walks):
         failures = [
@@ -137,6 +146,7 @@ def _stored_walks(
     n_episodes: int,
     n_steps: int,
     seed: int,
+    by_scale: bool,
     n_jobs: int,
     cache: Path | None,
     *,
@@ -147,7 +157,7 @@ def _stored_walks(
     store = None if cache is None else ArrayCache(cache / "walks")
     keys: list[tuple[str, str]] = []
     if store is not None:
-        shared = _key(problem, n_steps, seed)
+        shared = _key(problem, n_steps, seed, by_scale)
         keys = [(shared, digest(patient.name, patient.data)) for patient in patients]
         walks = [store.load(*key) or {} for key in keys]
     items = []
@@ -155,7 +165,7 @@ def _stored_walks(
         n_known = len(known["x"]) if known else 0
         if n_known < n_episodes:
             episodes = range(n_known, n_episodes)
-            items.append((i, patient, episodes, n_steps, seed, patience or n_known > 0))
+            items.append((i, patient, episodes, n_steps, seed, by_scale, patience or n_known > 0))
     for i, found in parallel(_walks_of, problem, items, n_jobs):
         whole = _continued(walks[i], found) if walks[i] else found
         # of which no run answers may do so another time
@@ -169,7 +179,7 @@ def _stored_walks(
     ]
 
 
-def _key(problem: Problem, n_steps: int, seed: int) -> str:
+def _key(problem: Problem, n_steps: int, seed: int, by_scale: bool) -> str:
     """Key of all that walks depend on but the patient."""
     return digest(
         reached_version([__name__]),
@@ -184,6 +194,7 @@ def _key(problem: Problem, n_steps: int, seed: int) -> str:
         problem.border,
         n_steps,
         seed,
+        *(("by scale",) if by_scale else ()),
     )
 
 
@@ -227,7 +238,13 @@ def _walks_of(problem: Problem, i: int, *given: Any) -> tuple[int, dict[str, NDA
 
 
 def _walks(
-    problem: Problem, patient: Patient, episodes: range, n_steps: int, seed: int, patience: bool
+    problem: Problem,
+    patient: Patient,
+    episodes: range,
+    n_steps: int,
+    seed: int,
+    by_scale: bool,
+    patience: bool,
 ) -> dict[str, NDArray[Any]]:
     """Explore some episodes of one patient in lock-step.
 
@@ -236,7 +253,8 @@ def _walks(
     """
     streams = [stream("explore", problem.name, seed, patient.name, e) for e in episodes]
     n = len(streams)
-    start = np.concatenate([problem.draw(rng) for rng in streams])
+    draw = Scale(problem).draw if by_scale else problem.draw
+    start = np.concatenate([draw(rng) for rng in streams])
     action = np.array([rng.integers(problem.n_actions, size=n_steps) for rng in streams])
     count = np.zeros((n, problem.n_parameters), dtype=np.int64)
     x = np.empty((n, n_steps + 1, problem.n_parameters))
@@ -263,7 +281,7 @@ def _walks(
         count = problem.move(start, count, action[:, t])
         for i in np.flatnonzero(cause[:, t] >= 0):
             action[i, t] = -1
-            start[i] = problem.draw(streams[i])[0]
+            start[i] = draw(streams[i])[0]
             count[i] = 0
         x[:, t + 1] = problem.at(start, count)
         run(t + 1)

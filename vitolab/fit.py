@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,8 +12,12 @@ from numpy.typing import NDArray
 from vitolab.asked import checked_count
 from vitolab.failures import Failure, Kind
 from vitolab.objects import Value
-from vitolab.problem import FloatArray, IntArray, Patient, Problem
+from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.saved import Shape, check_arrays, check_range, field, names, read_object, write_object
+from vitolab.trace import REASONS as REASONS
+from vitolab.trace import Event as Event
+from vitolab.trace import StopReason as StopReason
+from vitolab.trace import Trace as Trace
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,75 +26,6 @@ if TYPE_CHECKING:
 RUNS_PER_PARAMETER = 50
 #: Forward runs of one personalisation for which there is memory.
 MOST_RUNS = 10**6
-
-
-class StopReason(enum.StrEnum):
-    """Why a personalisation ended."""
-
-    SOLVED = "solved"
-    BUDGET = "budget"
-    STALLED = "stalled"
-    FAILED = "failed"
-    ERROR = "error"
-
-    @property
-    def sentence(self) -> str:
-        """The reason in words."""
-        return {
-            StopReason.SOLVED: "Every misfit is within its tolerance.",
-            StopReason.BUDGET: "The largest number of forward runs was reached.",
-            StopReason.STALLED: "The optimiser ended by its own tolerance without a solution.",
-            StopReason.FAILED: "The method cannot go on after a failed forward run.",
-            StopReason.ERROR: "The method itself failed; the failed runs name the error.",
-        }[self]
-
-
-class Event(enum.IntEnum):
-    """What led to a forward run."""
-
-    START = 0
-    STEP = 1
-    RESTART = 2
-
-
-#: What the agent that acted knew of an action in the state it was in: its value, the best value
-#: there and the action that has it, the probability with which it is drawn, the number of
-#: candidates, and how often it was seen there in training.
-REASONS = ("q", "q_best", "best", "chance", "candidates", "seen")
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Trace(Value):
-    """One row per forward run of a personalisation.
-
-    Attributes
-    ----------
-    x : ndarray, shape (n_runs, n_parameters)
-    y : ndarray, shape (n_runs, n_objectives)
-        Not finite where the run failed.
-    misfits : ndarray, shape (n_runs, n_objectives)
-    event : ndarray of Event, shape (n_runs,)
-    action : ndarray of int, shape (n_runs,)
-        Action that led to the run; -1 at a start, and for methods without actions.
-    state : ndarray of int, shape (n_runs,)
-        State found by the run; -1 where it failed, and for methods without states.
-    expected : ndarray, shape (n_runs, n_objectives), optional
-        Misfits that the method expected of a run before it was made; NaN where it expected none.
-    reasons : ndarray, shape (n_runs, len(REASONS)), optional
-        Why the method took the action that led to the run, see `REASONS`; NaN where it took none.
-    failures : tuple of Failure
-        One for each run that failed, in their order; after an error of the method that one too.
-    """
-
-    x: FloatArray
-    y: FloatArray
-    misfits: FloatArray
-    event: IntArray
-    action: IntArray
-    state: IntArray
-    expected: FloatArray | None = None
-    reasons: FloatArray | None = None
-    failures: tuple[Failure, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,6 +48,8 @@ class Fit(Value):
         Every forward run; see `frame`.
     parameters, objectives : tuple of str
         Names, in the order of the arrays.
+    note : str
+        What the method has to say of the outcome, such as which measurements contradict each other.
 
     Examples
     --------
@@ -138,6 +74,7 @@ class Fit(Value):
     trace: Trace
     parameters: tuple[str, ...]
     objectives: tuple[str, ...]
+    note: str = ""
 
     @property
     def n_failed(self) -> int:
@@ -150,14 +87,16 @@ class Fit(Value):
         return self.trace.failures
 
     @classmethod
-    def from_trace(cls, problem: Problem, trace: Trace, stop_reason: StopReason) -> Fit:
+    def from_trace(
+        cls, problem: Problem, trace: Trace, stop_reason: StopReason, note: str = ""
+    ) -> Fit:
         """Sum up a trace."""
         parameters = tuple(p.name for p in problem.parameters)
         objectives = tuple(o.name for o in problem.objectives)
         if not len(trace.x):
             no_x, no_y = np.full(len(parameters), np.nan), np.full(len(objectives), np.nan)
             found = (no_x, no_y, no_y, no_x, trace)
-            return cls(False, stop_reason, 0, 0, *found, parameters, objectives)
+            return cls(False, stop_reason, 0, 0, *found, parameters, objectives, note)
         worst = np.max(np.abs(trace.misfits) / problem.tolerance, axis=1)
         solved = stop_reason is StopReason.SOLVED
         best = len(worst) - 1 if solved else int(np.argmin(np.nan_to_num(worst, nan=np.inf)))
@@ -173,6 +112,7 @@ class Fit(Value):
             trace=trace,
             parameters=parameters,
             objectives=objectives,
+            note=note,
         )
 
     def columns(self) -> dict[str, NDArray[Any]]:
@@ -221,6 +161,7 @@ class Fit(Value):
         }
         description = {
             "stop_reason": str(self.stop_reason),
+            "note": self.note,
             "parameters": list(self.parameters),
             "objectives": list(self.objectives),
             "failures": [asdict(failure) for failure in self.failures],
@@ -281,13 +222,14 @@ class Fit(Value):
             trace=trace,
             parameters=parameters,
             objectives=objectives,
+            note=field(path, {"note": "", **description}, "note", str),
         )
 
     def facts(self) -> dict[str, Any]:
         """Rows of the printed form, by name."""
         return {
             "solved": self.solved,
-            "stop_reason": f"{self.stop_reason}: {self.stop_reason.sentence}",
+            "stop_reason": f"{self.stop_reason}: {self.note or self.stop_reason.sentence}",
             "n_runs": f"{self.n_runs}, of which {self.n_failed} failed",
             "n_restarts": self.n_restarts,
             **{f"x:{k}": float(v) for k, v in list(zip(self.parameters, self.x, strict=True))[:8]},

@@ -158,6 +158,11 @@ class Initializer(Value):
         )
 
     @property
+    def source(self) -> str:
+        """Where start candidates come from, in words."""
+        return f"from {self.n_clusters} clusters"
+
+    @property
     def n_clusters(self) -> int:
         """Number of clusters."""
         return len(self.centroids)

@@ -22,6 +22,7 @@ from vitolab.quantities import (
     LARGEST_MULTIPLIER,
     BoolArray,
     Border,
+    Featuring,
     FloatArray,
     IntArray,
     Objective,
@@ -57,7 +58,8 @@ class Problem(Domain, Value):
     ----------
     name : str
     version : str
-        Changes whenever ``simulate`` or ``confirm`` would answer differently; keys the walk cache.
+        Changes whenever ``simulate``, ``confirm`` or ``featuring`` would answer differently; keys
+        the walk cache.
     parameters : tuple of Parameter
     objectives : tuple of Objective
     simulate : callable
@@ -73,14 +75,17 @@ class Problem(Domain, Value):
         Where ``simulate`` is an approximation: the model that confirms a success, called alike.
         Exploration keeps to ``simulate``; see `run`.
     features : tuple of str
-        Numbers in a patient's data, such as a heart rate, with which the model's answers change
+        Numbers known of a patient, such as a heart rate, with which the model's answers change
         smoothly; an agent may learn how. A patient may lack them.
+    featuring : callable, optional
+        ``featuring(patient) -> f`` with f ``(n_features,)``, where the features are no numbers in
+        a patient's data but follow from them, such as the size of a heart in a file.
 
     Raises
     ------
     ValueError
-        If a field is empty, a name occurs twice, or a multiplier is not a positive whole number
-        of at most `LARGEST_MULTIPLIER`.
+        If a field is empty, a name occurs twice, a multiplier is not a positive whole number
+        of at most `LARGEST_MULTIPLIER`, or the features of ``featuring`` have no names.
 
     Examples
     --------
@@ -109,6 +114,7 @@ class Problem(Domain, Value):
     border: Border = "clip"
     confirm: Simulate | None = None
     features: tuple[str, ...] = ()
+    featuring: Featuring | None = None
 
     def __post_init__(self) -> None:
         for what in ("parameters", "objectives", "multipliers"):
@@ -132,6 +138,10 @@ class Problem(Domain, Value):
         if self.border not in ("clip", "reject", "free"):
             raise ValueError(
                 f"problem {self.name!r}: border is {self.border!r}, expected clip, reject or free"
+            )
+        if self.featuring is not None and not self.features:
+            raise ValueError(
+                f"problem {self.name!r}: features is empty, expected names of what featuring gives"
             )
 
     @property
@@ -221,9 +231,30 @@ class Problem(Domain, Value):
         return self.observing([o.name for o in self.objectives if o.name in patient.measurements])
 
     def featured(self, patient: Patient) -> FloatArray:
-        """Features of a patient, shape (n_features,); NaN where the data hold no such number."""
-        found = (patient.data.get(name) for name in self.features)
-        return np.array([v if isinstance(v, (int, float)) else np.nan for v in found], dtype=float)
+        """Features of a patient, shape (n_features,); NaN where they are not known.
+
+        Not known is what the data do not hold as a number, and what ``featuring`` cannot compute:
+        it is no error, as a failed run is none.
+
+        Raises
+        ------
+        ValueError
+            If ``featuring`` answers in another shape than it should.
+        """
+        if self.featuring is None:
+            found = (patient.data.get(name) for name in self.features)
+            known = [v if isinstance(v, (int, float)) else np.nan for v in found]
+            return np.array(known, dtype=float)
+        shape = (len(self.features),)
+        try:
+            f = np.array(self.featuring(patient), dtype=float)
+        except Exception:
+            return np.full(shape, np.nan)
+        if f.shape != shape:
+            raise ValueError(
+                f"problem {self.name!r}: featuring answers in shape {f.shape}, expected {shape}"
+            )
+        return np.where(np.isfinite(f), f, np.nan)
 
     def misfit(self, y: ArrayLike, z: ArrayLike) -> FloatArray:
         """Misfit c = y - z, angles wrapped to (-180, 180]; shapes broadcast.

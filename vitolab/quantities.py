@@ -199,6 +199,7 @@ def _is_finite(value: float) -> bool:
 
 
 Simulate = Callable[[FloatArray, Patient], FloatArray]
+Featuring = Callable[[Patient], FloatArray]
 
 
 def fixed(values: _Array) -> _Array:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Literal, get_args
+
+#: Which runs give start candidates.
+Start = Literal["data-driven", "nearest"]
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,9 @@ class Settings:
         method: the paper has none.
     initialize : bool
         Whether start candidates are learned from the outputs (section 2.5, Appendix B).
+    start : {"data-driven", "nearest"}
+        What they are: those of the cluster of runs nearest to a patient's measurements, as in the
+        paper, or the stored runs nearest to these, see `vitolab.experience.Experience.near`.
     squared : bool
         Whether distances divide by ψ² instead of ψ, see `vitolab.states.StateSpace`.
     discount, epsilon : float
@@ -28,8 +34,16 @@ class Settings:
         Count transitions into failed runs as leading to a state of their own, worth a run and a
         fresh start, so that the policy keeps away from where the model fails; otherwise they are
         left out. Without such transitions there is no such state.
+    give_up : float
+        Chance to meet all measurements below which an agent with continuous actions ends a patient,
+        from 0 (never) to below 1; see `vitolab.agent.ContinuousVito`.
     deterministic, restart : bool
         How the agent acts, see `vitolab.agent.Vito`.
+
+    Raises
+    ------
+    ValueError
+        If the start is none of those named.
 
     Examples
     --------
@@ -46,12 +60,19 @@ class Settings:
     n_states: int | None = None
     n_replays: int | None = None
     initialize: bool = True
+    start: Start = "data-driven"
     squared: bool = False
     discount: float = 0.99
     epsilon: float = 0.8
     heed_failures: bool = True
+    give_up: float = 0.0
     deterministic: bool = False
     restart: bool = True
+
+    def __post_init__(self) -> None:
+        if self.start not in get_args(Start):
+            known = " or ".join(get_args(Start))
+            raise ValueError(f"start is {self.start!r:.60}, expected {known}")
 
 
 def chosen(settings: Settings | None, n_states: int | None, changes: dict[str, Any]) -> Settings:

@@ -65,10 +65,12 @@ class Trajectories(Value):
     length : ndarray of int, shape (n,)
         Number of steps of each walk that count; the rest is padding.
     features : ndarray, shape (n_patients, n_features), optional
-        What is known of those patients, see `Problem.featured`.
+        What is known of those patients, see `Problem.featured`; None where that is nothing.
     cause : ndarray of int, shape (n, T + 1), optional
         Why each run failed, by its position in `causes`; -1 where it answered.
     causes : tuple of Cause
+    by_scale : bool
+        Whether starts were drawn by ratio where a parameter's scale is logarithmic.
 
     Raises
     ------
@@ -97,6 +99,7 @@ class Trajectories(Value):
     features: FloatArray | None = None
     cause: IntArray | None = None
     causes: tuple[Cause, ...] = ()
+    by_scale: bool = False
 
     def __post_init__(self) -> None:
         n, points = self.x.shape[:2]
@@ -107,6 +110,9 @@ class Trajectories(Value):
             "action": (self.action.shape, (n, points - 1)),
             "length": (self.length.shape, (n,)),
         }
+        if self.features is not None and self.features.shape[1:] == (0,):
+            # as walks have that were stored before their problem had features
+            object.__setattr__(self, "features", None)
         if self.features is not None:
             shapes["features"] = (self.features.shape[:1], (len(self.patients),))
         if self.cause is not None:
@@ -122,6 +128,11 @@ class Trajectories(Value):
         """Transitions of each patient, shape (n_patients,)."""
         total = np.bincount(self.patient, weights=self.length, minlength=len(self.patients))
         return total.astype(np.int64)
+
+    @property
+    def n_runs(self) -> int:
+        """Forward runs that count, failed ones too."""
+        return int((self.length + 1).sum())
 
     @property
     def failures(self) -> tuple[Failure, ...]:
@@ -156,6 +167,7 @@ class Trajectories(Value):
             features=None if self.features is None else self.features[keep],
             cause=None if self.cause is None else self.cause[rows],
             causes=self.causes,
+            by_scale=self.by_scale,
         )
 
     def without(self, name: str) -> Trajectories:
@@ -228,7 +240,11 @@ class Trajectories(Value):
         """Write the walks as ``.npz``, whole or not at all; an earlier file is replaced."""
         known = ("z", "patient", "x", "y", "action", "length", "features", "cause")
         arrays = {name: getattr(self, name) for name in known if getattr(self, name) is not None}
-        description = {"patients": list(self.patients), "causes": [list(c) for c in self.causes]}
+        description = {
+            "patients": list(self.patients),
+            "causes": [list(c) for c in self.causes],
+            "by_scale": self.by_scale,
+        }
         write_object(path, "Trajectories", description, arrays)
 
     @classmethod
@@ -244,6 +260,7 @@ class Trajectories(Value):
         description, arrays = read_object(path, "Trajectories")
         patients = names(path, description, "patients")
         causes = tuple(_cause(path, c) for c in field(path, description, "causes", list))
+        by_scale = "by_scale" in description and field(path, description, "by_scale", bool)
         x, y = arrays.get("x", np.empty(0)), arrays.get("y", np.empty(0))
         n, points = x.shape[:2] if x.ndim == 3 else (None, None)
         steps = None if points is None else points - 1
@@ -267,7 +284,7 @@ class Trajectories(Value):
         if "cause" in arrays:
             check_range(path, "cause", arrays["cause"], -1, len(causes) - 1)
         try:
-            return cls(patients, causes=causes, **arrays)
+            return cls(patients, causes=causes, by_scale=by_scale, **arrays)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
 
@@ -276,12 +293,11 @@ class Trajectories(Value):
         samples = self.n_samples
         few, most = (int(samples.min()), int(samples.max())) if len(samples) else (0, 0)
         counted = self.counted
-        within = int((self.length + 1).sum())
         return {
             "patients": f"{len(self.patients)}: {', '.join(self.patients)}",
             "walks": len(self.x),
             "samples per patient": str(few) if few == most else f"{few} to {most}",
-            "runs": f"{within}, of which {within - int(counted.sum())} failed",
+            "runs": f"{self.n_runs}, of which {self.n_runs - int(counted.sum())} failed",
             "parameters": self.x.shape[-1],
             "objectives": self.y.shape[-1],
         }

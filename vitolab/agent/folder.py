@@ -11,7 +11,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from vitolab.files import read_arrays, temporary_folder, write_arrays, write_json
+from vitolab.files import read_arrays, resolved, temporary_folder, write_arrays, write_json
 from vitolab.problem import Problem
 from vitolab.saved import field
 
@@ -28,6 +28,8 @@ def write_agent(
     description: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any]],
     check: Check,
+    *,
+    replace: bool = False,
 ) -> None:
     """Write the folder, whole or not at all.
 
@@ -40,16 +42,23 @@ def write_agent(
     description, arrays : mapping
     check : callable
         The check with which the arrays are read.
+    replace : bool
+        Whether an agent of the same kind may be there, which is replaced. It waits beside, under
+        the name that `recover` knows, until the new one is in its place.
 
     Raises
     ------
     FileExistsError
         If the path exists.
     ValueError
-        If the agent could not be read again.
+        If the agent could not be read again, or what is to be replaced is more than an agent.
     """
     path = Path(path)
-    if path.exists():
+    recover(path)
+    if replace:
+        path = resolved(path)
+        check_replaceable(path, name)
+    elif path.exists():
         raise FileExistsError(f"{path} exists; choose another place for the agent")
     try:
         check(path / ARRAYS, problem, arrays)
@@ -63,9 +72,51 @@ def write_agent(
         known = {"format": FORMAT, "problem": problem.describe(), "sha256": sums}
         described = {**known, **description}
         write_json(temporary / name, described)
+        if path.exists():
+            shutil.rmtree(_waiting(path), ignore_errors=True)
+            path.rename(_waiting(path))
         temporary.rename(path)
+        shutil.rmtree(_waiting(path), ignore_errors=True)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def check_replaceable(path: Path, name: str) -> None:
+    """Refuse to replace what is more than an agent of a kind; nothing at all is fine.
+
+    Parameters
+    ----------
+    path : Path
+    name : str
+        Name of its JSON file.
+
+    Raises
+    ------
+    ValueError
+    """
+    recover(path)
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise ValueError(f"{path} is a file, expected the folder of an agent")
+    found = {file.name for file in path.iterdir()}
+    for missing in sorted({name, ARRAYS} - found):
+        raise ValueError(f"{path}: {missing} is missing, expected the folder of an agent")
+    for other in sorted(found - {name, ARRAYS}):
+        raise ValueError(
+            f"{path} holds {other}, expected {name} and {ARRAYS} alone in a folder to be replaced"
+        )
+
+
+def recover(path: Path) -> None:
+    """Put an agent back that was about to be replaced when the process was killed."""
+    if not path.exists() and _waiting(path).is_dir():
+        _waiting(path).rename(path)
+
+
+def _waiting(path: Path) -> Path:
+    """Where an agent waits while it is replaced."""
+    return path.with_name(f".{path.name}.replaced")
 
 
 def read_agent(
@@ -82,6 +133,7 @@ def read_agent(
         not the one that was stored.
     """
     path = Path(path)
+    recover(path)
     if not path.is_dir():
         raise FileNotFoundError(f"{path}: there is no such folder, expected that of an agent")
     if not (path / name).is_file():
@@ -117,6 +169,20 @@ def read_agent(
             if sums.get(key) != _digest(arrays[key]):
                 raise ValueError(f"{path / ARRAYS}: {key} is not the array that was stored")
     return description, arrays
+
+
+def check_features(path: Path, name: str, problem: Problem, description: Mapping[str, Any]) -> None:
+    """Refuse an agent that learned other features of patients than this problem has.
+
+    Raises
+    ------
+    ValueError
+    """
+    learned, given = field(path / name, description, "features", list), list(problem.features)
+    if learned != given:
+        raise ValueError(
+            f"{path}: the agent learned features {learned}, the problem given has {given}"
+        )
 
 
 def _digest(array: NDArray[Any]) -> str:

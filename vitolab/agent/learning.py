@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from vitolab.agent.hindsight import replayed
-from vitolab.agent.walks import checked_runs
+from vitolab.agent.storing import Knowledge
 from vitolab.asked import checked_count, checked_seed
+from vitolab.experience import Experience
 from vitolab.files import stream
 from vitolab.initialization import Initializer
-from vitolab.mdp import MDP, Policy
+from vitolab.mdp import MDP
 from vitolab.problem import Problem
 from vitolab.settings import Settings
 from vitolab.states import StateSpace, outside
 from vitolab.trajectories import Trajectories
+from vitolab.walks import checked_runs
 
 
-def learned(
-    problem: Problem, walks: Trajectories, seed: int, own: Settings
-) -> tuple[StateSpace, MDP, Policy, Initializer | None]:
+def learned(problem: Problem, walks: Trajectories, seed: int, own: Settings) -> Knowledge:
     """Learn as `vitolab.agent.Vito.learn` describes.
 
     The states are those of the walks as they were: a replay adds transitions, no states.
@@ -55,9 +55,11 @@ def learned(
         own.discount,
         failed=heeded,
     )
-    initializer = None
-    if own.initialize:
-        initializer = Initializer.learn(
+    starts: Initializer | Experience | None = None
+    if own.initialize and own.start == "nearest":
+        starts = Experience.learn(problem, walks)
+    elif own.initialize:
+        starts = Initializer.learn(
             walks.x[counted],
             walks.y[counted],
             problem,
@@ -65,7 +67,7 @@ def learned(
             stream("initializer", problem.name, seed),
             squared=own.squared,
         )
-    return states, mdp, mdp.solve(epsilon=own.epsilon), initializer
+    return states, mdp, mdp.solve(epsilon=own.epsilon), starts
 
 
 def n_states_at_most(problem: Problem, walks: Trajectories) -> int:

@@ -9,20 +9,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vitolab.agent.folder import ARRAYS
-from vitolab.agent.walks import reach
+from vitolab.agent.folder import ARRAYS, check_features
+from vitolab.experience import Experience, check_experience
 from vitolab.initialization import Initializer
 from vitolab.mdp import MDP, Policy
 from vitolab.problem import Problem
 from vitolab.quantities import BEYOND
 from vitolab.saved import Shape, check_arrays, check_limits, field
 from vitolab.states import StateSpace
+from vitolab.walks import reach
 
-Knowledge = tuple[StateSpace, MDP, Policy, Initializer | None]
+#: What gives start candidates: clusters, stored runs, or nothing.
+Starts = Initializer | Experience | None
+Knowledge = tuple[StateSpace, MDP, Policy, Starts]
+STORED = "stored/"  # begins the names of the arrays of stored runs
 
 
 def stored(
-    states: StateSpace, mdp: MDP, policy: Policy, initializer: Initializer | None
+    states: StateSpace, mdp: MDP, policy: Policy, starts: Starts
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Description and arrays of what was learned."""
     arrays: dict[str, NDArray[Any]] = {
@@ -34,15 +38,17 @@ def stored(
         "policy/v": policy.v,
         "policy/residuals": policy.residuals,
     }
-    if initializer is not None:
-        for name, values in initializer.to_arrays().items():
-            arrays[f"initializer/{name}"] = values
     description: dict[str, Any] = {
         "squared": states.squared,
         "discount": mdp.discount,
         "epsilon": policy.epsilon,
-        "initializer": initializer is not None,
+        "initializer": isinstance(starts, Initializer),
     }
+    if isinstance(starts, Experience):
+        description |= {"start": "nearest", "features": list(starts.problem.features)}
+    if starts is not None:
+        prefix = STORED if isinstance(starts, Experience) else "initializer/"
+        arrays |= {prefix + name: values for name, values in starts.to_arrays().items()}
     return description, arrays
 
 
@@ -74,6 +80,12 @@ def restored(
         field(path / file, description, name, bool)
     for name in ("discount", "epsilon"):
         field(path / file, description, name, float)
+    runs = None
+    if "start" in description:
+        _check_start(path, file, problem, description)
+        runs = _named(arrays, STORED)
+        check_experience(path / ARRAYS / STORED, problem, runs)
+        arrays = {name: array for name, array in arrays.items() if not name.startswith(STORED)}
     n_parameters, n_objectives = problem.n_parameters, problem.n_objectives
     expected: dict[str, Shape] = {
         "states/centroids": ("f", (None, n_objectives)),
@@ -100,9 +112,24 @@ def restored(
         )
     _check_values(path / ARRAYS, problem, arrays)
     try:
-        return _together(problem, description, arrays)
+        return _together(problem, description, arrays, runs)
     except ValueError as error:
         raise ValueError(f"{path / ARRAYS}: {error}") from None
+
+
+def _named(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    """Arrays whose names begin so, without this beginning."""
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+
+
+def _check_start(path: Path, file: str, problem: Problem, description: Mapping[str, Any]) -> None:
+    """Refuse other fields than those of an agent that starts at the nearest stored runs."""
+    for name, expected in (("start", "nearest"), ("initializer", False)):
+        if description[name] != expected:
+            raise ValueError(
+                f"{path / file}: {name} is {description[name]!r:.60}, expected {expected!r}"
+            )
+    check_features(path, file, problem, description)
 
 
 def _check_values(file: Path, problem: Problem, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -143,6 +170,7 @@ def _together(
     problem: Problem,
     description: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any]],
+    runs: Mapping[str, NDArray[Any]] | None,
 ) -> Knowledge:
     """Put what was learned together."""
     states = StateSpace(arrays["states/centroids"], problem.tolerance, description["squared"])
@@ -155,13 +183,11 @@ def _together(
             f"{states.n_states} states, with or without one for failed runs, and "
             f"{problem.n_actions} actions"
         )
-    initializer = None
-    if description["initializer"]:
-        prefix = "initializer/"
-        initializer = Initializer.from_arrays(
-            {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)},
-            problem,
-        )
+    starts: Starts = None
+    if runs is not None:
+        starts = Experience.from_arrays(problem, runs)
+    elif description["initializer"]:
+        starts = Initializer.from_arrays(_named(arrays, "initializer/"), problem)
     mdp = MDP(
         arrays["mdp/start"],
         arrays["mdp/successor"],
@@ -173,4 +199,4 @@ def _together(
     )
     policy = Policy(q, v, description["epsilon"], arrays["policy/residuals"], mdp.failing)
     _check_policy(mdp, policy)
-    return states, mdp, policy, initializer
+    return states, mdp, policy, starts

@@ -14,6 +14,7 @@ from vitolab.agent.folder import read_agent, write_agent
 from vitolab.agent.learning import learned
 from vitolab.agent.storing import restored, stored
 from vitolab.asked import checked_seed
+from vitolab.experience import Experience
 from vitolab.failures import Failure
 from vitolab.files import stream
 from vitolab.fit import REASONS, Event, Fit, StopReason, Trace, budget
@@ -42,8 +43,10 @@ class Vito(Value):
         What was seen; kept for explanation. Where actions were seen to fail, it and the policy
         hold one state more than `states`: the last one stands for failed runs.
     policy : Policy
-    initializer : Initializer or None
-        Start candidates from the data; without it starts and restarts are uniform in Ω.
+    initializer : Initializer, Experience or None
+        Start candidates from the data: those of clusters of runs, or the stored runs nearest to
+        the measurements, see `vitolab.settings.Settings`. Once they are used up, and without any,
+        starts are uniform in Ω.
     deterministic : bool
         Take the best action instead of drawing among the candidates.
     restart : bool
@@ -65,14 +68,12 @@ class Vito(Value):
     states: StateSpace
     mdp: MDP
     policy: Policy
-    initializer: Initializer | None = None
+    initializer: Initializer | Experience | None = None
     deterministic: bool = False
     restart: bool = True
 
     def facts(self) -> dict[str, Any]:
         """Rows of the printed form, by name."""
-        initializer = self.initializer
-        starts = "uniform" if initializer is None else f"from {initializer.n_clusters} clusters"
         return {
             "problem": self.problem,
             "n_states": self.states.n_states,
@@ -80,7 +81,7 @@ class Vito(Value):
             "transitions": int(self.mdp.counts.sum()),
             "discount": self.mdp.discount,
             "epsilon": self.policy.epsilon,
-            "starts": starts,
+            "starts": "uniform" if self.initializer is None else self.initializer.source,
             "deterministic": self.deterministic,
             "restart": self.restart,
         }
@@ -146,7 +147,7 @@ class Vito(Value):
         Fit
         """
         rng = stream("personalize", self.problem.name, checked_seed(seed), patient.name)
-        candidates = self._candidates(patient)
+        candidates = self.candidates(patient)
         start = candidates[:1] if len(candidates) else self.problem.draw(rng)
         allowed = budget(self.problem, max_runs)
         return self._walk(patient, start, [candidates[1:]], allowed, [rng])[0]
@@ -173,14 +174,16 @@ class Vito(Value):
             stream("personalize", self.problem.name, seed, patient.name, i)
             for i in range(len(starts))
         ]
-        candidates = self._candidates(patient)
+        candidates = self.candidates(patient)
         further = [candidates] * len(starts)
         return self._walk(patient, starts, further, budget(self.problem, max_runs), rngs)
 
-    def _candidates(self, patient: Patient) -> FloatArray:
-        """Start candidates, best first."""
+    def candidates(self, patient: Patient) -> FloatArray:
+        """Start candidates for a patient, best first; shape (m, n_parameters)."""
         if self.initializer is None:
             return np.empty((0, self.problem.n_parameters))
+        if isinstance(self.initializer, Experience):
+            return self.initializer.candidates(patient)
         return self.initializer.candidates(self.problem.measured(patient))
 
     def _walk(

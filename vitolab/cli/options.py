@@ -21,6 +21,11 @@ Jobs = Annotated[
 _OPTIONS = {
     r"^(setup|prefix|address) is\b": r"--\1 is",
     r"^origins hold\b": "--origin is",
+    r"^give_up is\b": "--give-up is",
+    r"^agent is given\b": "--agent is given",
+    r"^total_runs is\b": "--total-runs is",
+    r"^at_a_time is\b": "--at-a-time is",
+    r"\blearn_as_you_go(=True)?\b": "--learn-as-you-go",
     r"\ballow_missing=True\b": "--allow-missing",
     r"\bagain=True\b": "--again",
 }

@@ -46,18 +46,60 @@ def personalize(
         ),
     ] = None,
     method: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="vito, vito-hindsight, vito-continuous (few forward runs per patient), or a "
-            "method that learns nothing, such as least-squares-multistart."
+            help="vito, vito-hindsight, vito-continuous (few forward runs per patient), another "
+            "method that learns, such as gp-emulator, or one that learns nothing, such as "
+            "least-squares-multistart [default: vito; with --learn-as-you-go vito-continuous]."
         ),
-    ] = "vito",
+    ] = None,
     n_samples: Annotated[
         int | None,
         typer.Option(
             min=1,
             help="Transitions to explore per patient to learn from [default: 2000; 100 for "
-            "vito-continuous, which take two forward runs each].",
+            "methods without states, such as vito-continuous, which take two forward runs each; "
+            "none with --learn-as-you-go].",
+        ),
+    ] = None,
+    learn_as_you_go: Annotated[
+        bool,
+        typer.Option(
+            "--learn-as-you-go",
+            help="Explore nothing: in the order of the file each patient is personalised by a "
+            "method that learned from those before.",
+        ),
+    ] = False,
+    agent: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="With it: an agent to go on from, if there is one, and where it is saved.",
+        ),
+    ] = None,
+    total_runs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="With it: forward runs for the whole file; a larger N goes on from a smaller.",
+        ),
+    ] = None,
+    at_a_time: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="With it: patients of a round, which learns from the rounds before; up to --jobs "
+            "of them at the same time.",
+        ),
+    ] = 1,
+    give_up: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P",
+            help="Chance to meet all measurements below which vito-continuous ends a patient; "
+            "other methods have no such rule [default: 0.001 with --learn-as-you-go, else 0].",
         ),
     ] = None,
     allow_missing: Annotated[
@@ -95,6 +137,8 @@ def personalize(
             chosen, train_on, setup, n_jobs=n_jobs, allow_missing=allow_missing
         ).patients
         trained_on = "patients"
+    elif learn_as_you_go and n_samples is None:
+        training, trained_on = [], "patients"
     elif (synthetic := synthetic_patients(chosen, setup, n_jobs)) is not None:
         training, trained_on = synthetic, "synthetic patients"
     else:
@@ -104,11 +148,16 @@ def personalize(
 
     from vitolab.display import results_only, shown
     from vitolab.methods import REFERENCES
-    from vitolab.personalization import personalize_file
+    from vitolab.personalization import personalize_file, what_it_took
     from vitolab.store.info import newest_progress
 
     if method in REFERENCES and (train_on is not None or n_samples is not None):
         raise ValueError(f"--method is {method}, which learns nothing from --train-on, --n-samples")
+    if learn_as_you_go and train_on is not None and n_samples is None:
+        raise ValueError(
+            "--n-samples is missing, expected it with --train-on: --learn-as-you-go explores "
+            "nothing unless asked"
+        )
     began = time.time()
     root = results.absolute()  # a model may leave the folder meanwhile
     with results_only() as output, shown(lambda: newest_progress(root, "personalize", began)):
@@ -121,7 +170,12 @@ def personalize(
             n_states=chosen.n_states[setup],
             n_samples=n_samples,
             max_runs=chosen.max_runs,
-            methods=(method,),
+            methods=None if method is None else (method,),
+            learn_as_you_go=learn_as_you_go,
+            agent=agent,
+            total_runs=total_runs,
+            give_up=give_up,
+            at_a_time=at_a_time,
             seed=seed,
             n_jobs=n_jobs,
             results_root=root,
@@ -132,6 +186,10 @@ def personalize(
         typer.echo(fitted.to_csv(index=False, float_format="%.8g"), nl=False, file=output)
     else:
         typer.echo(str(out), file=output)
+    if learn_as_you_go:
+        who = "each patient" if at_a_time == 1 else f"each round of {at_a_time} patients"
+        told = "" if method in REFERENCES else f", {who} after what those before taught"
+        typer.echo(f"in the order of the file{told}: {what_it_took(fitted, total_runs)}", err=True)
     n_solved = int(fitted["solved"].fillna(False).sum())
     typer.echo(
         f"{n_solved} of {len(table.patients)} patients solved, {len(table.skipped)} left out; "

@@ -189,6 +189,22 @@ OUTPUTS = (
 N_OUTPUTS = len(OUTPUTS)
 EDV, ESV, MAP, PSAP, EDAP, ET, RV_EDV, RV_ESV, MPAP, SPAP, DPAP, MLAP = range(N_OUTPUTS)
 
+# What `examine` adds from the periodic beat; in `_beat` these follow the others.
+FURTHER_OUTPUTS = (
+    "ra_mean",  # mmHg
+    "lv_edp",  # mmHg, LV pressure where ventricular contraction starts
+    "lv_dpdt",  # mmHg/s, steepest rise of LV pressure
+    "rv_dpdt",
+    "la_volume_max",  # mL
+    "la_volume_min",
+    "ra_volume_max",
+    "ra_volume_min",
+)
+N_FURTHER = len(FURTHER_OUTPUTS)
+MRAP, LVEDP, LV_DPDT, RV_DPDT, LA_MAX, LA_MIN, RA_MAX, RA_MIN = range(
+    N_OUTPUTS, N_OUTPUTS + N_FURTHER
+)
+
 # What a curve holds per point, after the time (s) and the twelve states.
 CURVES = ("time", *STATES, *(f"{name}_pressure" for name in ("la", "lv", "ra", "rv", "sa", "sv")))
 CURVES += ("pa_pressure", "pv_pressure", "aortic_pressure", "pulmonary_pressure")
@@ -208,6 +224,7 @@ FLOW_WEIGHT = 0.01  # s; weighs flows (mL/s) against volumes (mL) in the mixing
 MAX_SWITCHES = 12  # valve events per step
 MAX_TRIALS = 6  # steps to locate one valve event
 EVENT_TOLERANCE = 1e-6  # s; the state's error is of second order in it
+SLOPE_STEP = 1e-5  # s; difference behind dp/dt
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -479,6 +496,44 @@ def _observe(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _observe_start(y: Numbers, k: Numbers, out: Floats) -> None:
+    """Set what `FURTHER_OUTPUTS` are at the start of the beat."""
+    out[MRAP] = out[LV_DPDT] = out[RV_DPDT] = 0.0
+    out[LVEDP] = k[P_LA] - k[DROP]
+    out[LA_MAX] = out[LA_MIN] = y[LA]
+    out[RA_MAX] = out[RA_MIN] = y[RA]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _observe_further(
+    t: float,
+    dt: float,
+    k0: Numbers,
+    y1: Numbers,
+    k1: Numbers,
+    valve: Numbers,
+    w: Floats,
+    c: Floats,
+    inv: Floats,
+    out: Floats,
+) -> None:
+    """Gather `FURTHER_OUTPUTS` over one accepted step, which ends at time t."""
+    p_lv, p_rv = k1[P_LA] - k1[DROP], k1[P_PUL] + k1[DROP + 3]
+    p_ra = p_rv + k1[DROP + 2]
+    p_ra_before = k0[P_PUL] + k0[DROP + 3] + k0[DROP + 2]
+    out[MRAP] += 0.5 * dt * (p_ra_before + p_ra)
+    out[LA_MAX] = max(out[LA_MAX], y1[LA])
+    out[LA_MIN] = min(out[LA_MIN], y1[LA])
+    out[RA_MAX] = max(out[RA_MAX], y1[RA])
+    out[RA_MIN] = min(out[RA_MIN], y1[RA])
+    # slopes from before: a valve that opens at t bends the curve there
+    before = _activations(t - SLOPE_STEP, w, c)
+    k = _rates_once(_add(y1, -SLOPE_STEP, k1), before, valve, c, inv)
+    out[LV_DPDT] = max(out[LV_DPDT], (p_lv - k[P_LA] + k[DROP]) / SLOPE_STEP)
+    out[RV_DPDT] = max(out[RV_DPDT], (p_rv - k[P_PUL] - k[DROP + 3]) / SLOPE_STEP)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _root(a: float, fa: float, b: float, fb: float, c: float, fc: float) -> float:
     """Root of the inverse parabola through three points; a and c bracket it."""
     if fa != fb and fb != fc:
@@ -588,7 +643,9 @@ def _beat(
     out[PSAP] = out[EDAP] = k[P_AO]
     out[SPAP] = out[DPAP] = k[P_PUL]
     out[MAP] = out[MPAP] = out[MLAP] = out[ET] = 0.0
-    recorded = curve.shape[0] > 0
+    recorded, further = curve.shape[0] > 0, out.shape[0] > N_OUTPUTS
+    if further:
+        _observe_start(y, k, out)
     if recorded:
         _record(0.0, y, k, c, inv, curve[0])
     i, switches, t, left, tau = 0, 0, 0.0, dt, dt
@@ -601,6 +658,8 @@ def _beat(
         if first < 0 and (switches == MAX_SWITCHES or not _switches(valve, y1, k1)):
             # the grid point is reached
             _observe(tau, k, y1, k1, valve[1], out)
+            if further:
+                _observe_further((i + 1) * dt, tau, k, y1, k1, valve, w, c, inv, out)
             y, k = y1, k1
             i += 1
             if recorded:
@@ -623,6 +682,8 @@ def _beat(
             if abs(f) < small or attempt == MAX_TRIALS:
                 # the event is located: take the step up to it, then try the rest
                 _observe(tau, k, y1, k1, valve[1], out)
+                if further:
+                    _observe_further(t + tau, tau, k, y1, k1, valve, w, c, inv, out)
                 y, valve = _switch(first, y1, valve)
                 k = _rates_once(y, end, valve, c, inv)
                 first, switches, t, left = -1, switches + 1, t + tau, left - tau
@@ -644,6 +705,8 @@ def _beat(
     out[MPAP] /= c[HEART_PERIOD]
     out[MLAP] /= c[HEART_PERIOD]
     out[ET] *= 1000.0
+    if further:
+        out[MRAP] /= c[HEART_PERIOD]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -883,3 +946,35 @@ def beat(c: Floats, start: Floats, time_step: float) -> tuple[Floats, Floats, Fl
     end = np.empty(N_STATES)
     _beat(n, start, table, w, c, inv, out, curve, end)
     return out, end, curve
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def examine(constants: Floats, start: Floats, time_step: float) -> Floats:
+    """Further outputs of the beat of each row from a given state.
+
+    Parameters
+    ----------
+    constants : ndarray, shape (n, N_CONSTANTS)
+    start : ndarray, shape (n, 12)
+        States at the start of the beat, e.g. of `simulate`.
+    time_step : float
+        Longest time step in s.
+
+    Returns
+    -------
+    ndarray, shape (n, N_FURTHER)
+        See `FURTHER_OUTPUTS`.
+    """
+    n_rows = constants.shape[0]
+    outputs = np.empty((n_rows, N_FURTHER))
+    w, inv, end = np.empty(7), np.empty(N_CONSTANTS), np.empty(N_STATES)
+    out, no_curve = np.empty(N_OUTPUTS + N_FURTHER), np.empty((0, 0))
+    for i in range(n_rows):
+        c = constants[i]
+        n = _n_steps(c, time_step)
+        table = np.empty((2 * n + 1, 3))
+        _tabulate(n, 2, w, c, table)
+        _inverses(c, inv)
+        _beat(n, start[i], table, w, c, inv, out, no_curve, end)
+        outputs[i] = out[N_OUTPUTS:]
+    return outputs

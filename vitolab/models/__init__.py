@@ -6,9 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vitolab.models import bolus, circulation, electrophysiology, rosenbrock
+    from vitolab.models import bolus, circulation, electrophysiology, glucose, rosenbrock
 
-__all__ = ["bolus", "circulation", "electrophysiology", "rosenbrock"]
+__all__ = ["bolus", "circulation", "electrophysiology", "glucose", "rosenbrock"]
 
 
 def __getattr__(name: str) -> Any:

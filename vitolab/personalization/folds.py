@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from vitolab.failures import Failure
+from numpy.typing import NDArray
+
 from vitolab.files import digest
 from vitolab.fit import Personalizer
-from vitolab.guard import personalized
 from vitolab.methods import (
     METHODS,
     POLICY,
     Settings,
     build,
+    by_training,
+    is_agent,
     learn,
-    n_states_used,
 )
 from vitolab.problem import Patient, Problem
 from vitolab.store import OpenRun
-from vitolab.store.tables import fit_row, joined_traces, trace_columns
-from vitolab.store.tables import table as personalization_table
 from vitolab.trajectories import Trajectories
-from vitolab.validation import child_seed
+from vitolab.validation import child_seed, policy_arrays, recorded_walks
+from vitolab.validation.outcomes import patient_part
 from vitolab.validation.parts import Part, work_through
 
 #: Training patients left out, and objectives that were measured.
@@ -56,6 +57,8 @@ class Learned:
     seed : int
     uses : iterable of group
         One for each patient.
+    give_up : float
+        See `Settings`.
     """
 
     def __init__(
@@ -65,8 +68,10 @@ class Learned:
         n_states: int,
         seed: int,
         uses: Iterable[_Group],
+        give_up: float = 0.0,
     ) -> None:
-        self.problem, self.acting, self.n_states, self.seed = problem, acting, n_states, seed
+        self.problem, self.acting, self.seed = problem, acting, seed
+        self.settings = Settings(n_states=n_states, give_up=give_up)
         self._left = Counter(uses)
         self._agents: dict[_Group, dict[str, Personalizer]] = {}
         self._locks: dict[_Group, Lock] | None = None
@@ -95,7 +100,7 @@ class Learned:
         train = train.observing([whole.index(name) for name in names])
         seed = child_seed(self.seed, "without", *left_out)
         observed = self.problem.observing(names)
-        return learn(self.acting, observed, train, seed, Settings(n_states=self.n_states))
+        return learn(self.acting, observed, train, seed, self.settings)
 
 
 _LOCK = Lock()  # of the locks themselves
@@ -119,7 +124,8 @@ def fold(
     if left_out:
         training += f", without {' and '.join(left_out)}"
     agents = learned.agents(walks, group)
-    return _part(problem, patient, agents, label, training, max_runs, seed)
+    n_runs = walks.select([name for name in walks.patients if name not in left_out]).n_runs
+    return patient_part(problem, patient, agents, label, training, max_runs, seed, n_runs)
 
 
 def refer(
@@ -155,30 +161,107 @@ def _reference_fold(
     observed = problem.observed(patient)
     optimisers = {method: build(method, observed) for method in methods}
     seed = child_seed(label["seed"], "start", 0)
-    return _part(problem, patient, optimisers, label, "", max_runs, seed)
+    return patient_part(problem, patient, optimisers, label, "", max_runs, seed)
 
 
-def _part(
+def walks_of(
+    run: OpenRun,
+    setup: str,
     problem: Problem,
-    patient: Patient,
-    personalizers: Mapping[str, Personalizer],
-    label: Mapping[str, Any],
-    training: str,
+    train_on: Sequence[Patient],
+    n_samples: int,
+    episode: int,
+    seed: int,
+    n_jobs: int,
+    cache: Path,
+) -> Callable[[], Trajectories]:
+    """Walks of training patients, which are explored when they are asked for."""
+    child = child_seed(seed, "repeat", 0)  # the studies', so that walks are shared
+    return partial(
+        recorded_walks, run, setup, problem, train_on, n_samples, child, n_jobs, cache, episode
+    )
+
+
+def explore_and_personalise(
+    run: OpenRun,
+    setup: str,
+    problem: Problem,
+    patients: Sequence[Patient],
+    train_on: Sequence[Patient],
+    left_out: Mapping[str, tuple[str, ...]],
+    methods: Sequence[str],
+    settings: Settings,
+    *,
+    trained_on: str,
+    n_samples: int,
     max_runs: int,
     seed: int,
-) -> Part:
-    """Personalizations and traces of one patient; NaN for what was not measured."""
-    rows, traces, failures = [], [], list[Failure]()
-    observed = problem.observed(patient)
-    for method, personalizer in personalizers.items():
-        fit = personalized(observed, personalizer, patient, max_runs=max_runs, seed=seed)[0]
-        failures += fit.failures
-        key = {**label, "patient": patient.name, "method": method}
-        more = {
-            "n_states_used": n_states_used(personalizer),
-            "training": training,
-            "not_measured": "",
-        }
-        rows.append({**key, **more, **fit_row(problem, fit, observed)})
-        traces.append(trace_columns(problem, fit, key, observed))
-    return Part(personalization_table(rows), joined_traces(traces), failures)
+    n_jobs: int,
+    cache: Path,
+) -> dict[str, NDArray[Any]] | None:
+    """Explore training patients, learn from them, and personalise patients.
+
+    Parameters
+    ----------
+    run : OpenRun
+    setup : str
+    problem : Problem
+    patients, train_on : sequence of Patient
+    left_out : mapping of patient name to tuple of str
+        Training patients from whom a patient's agent does not learn.
+    methods : sequence of str
+    settings : Settings
+        With a number of states.
+    trained_on, n_samples, max_runs, seed, n_jobs
+        See `vitolab.personalization.personalize_file`.
+    cache : Path
+        Folder of the walk cache.
+
+    Returns
+    -------
+    dict of str to ndarray, or None
+        Policy of the paper's agent; None if it does not take part.
+    """
+    label = {"setup": setup, "repeat": None, "start": None, "seed": seed}
+    no_size = {"n_states": None, "n_samples": None}
+    optimisers = [method for method in methods if not is_agent(method)]
+    refer(run, problem, patients, optimisers, label | no_size, max_runs, n_jobs)
+    n_states = settings.n_states
+    assert n_states is not None
+    child = child_seed(seed, "repeat", 0)
+    groups = {p.name: (left_out[p.name], measured_objectives(problem, p)) for p in patients}
+    learning = [method for method in methods if is_agent(method)]
+    trainings = by_training(learning) if learning else {}
+    for trained, acting in trainings.items():
+        keys = {p.name: digest(kind_of(acting), p.name) for p in patients}
+        uses = [g for name, g in groups.items() if not run.has_part(keys[name])]
+        size = {"n_states": n_states if trained.has_states else None, "n_samples": n_samples}
+        work_through(
+            run,
+            "learning and personalising",
+            {keys[p.name]: (p, groups[p.name]) for p in patients},
+            partial(
+                fold,
+                problem=problem,
+                learned=Learned(problem, acting, n_states, child, uses, settings.give_up),
+                label=label | size,
+                trained_on=trained_on,
+                max_runs=max_runs,
+                seed=seed,
+            ),
+            n_jobs,
+            walks=walks_of(
+                run, setup, problem, train_on, n_samples, trained.episode, seed, n_jobs, cache
+            ),
+        )
+    if POLICY not in trainings:
+        return None
+    return policy_arrays(
+        {setup: problem},
+        train_on,
+        n_states={setup: n_states},
+        n_samples={setup: n_samples},
+        seed=seed,
+        n_jobs=n_jobs,
+        cache=cache,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,9 @@ from vitolab.failures import Failure, Kind
 from vitolab.fit import StopReason
 from vitolab.patients import PatientTable, headed
 from vitolab.problem import Patient, Problem
+from vitolab.store.tables import IN_ORDER
+
+LAST = 5  # solved patients by whose forward runs further ones are estimated
 
 
 def fit_table(
@@ -42,14 +46,17 @@ def fit_table(
         from, and who was left out), ``not_measured`` (objectives that the patient was personalised
         without); each parameter with its unit; each objective as measured, as modelled (angles in
         (-180, 180]), and the misfit; then the further columns of the file. A patient of the file
-        who was skipped has one row with the reason and no numbers.
+        who was skipped has one row with the reason and no numbers. Where patients were personalised
+        one after the other, ``outcome`` (solved, not solved, unreachable or open, which is one for
+        whom the total of forward runs did not last), ``order`` and ``round`` follow ``solved``.
     """
     keys = zip(personalizations["patient"], personalizations["method"], strict=True)
     outcomes = dict(zip(keys, personalizations.to_dict("records"), strict=True))
     patients = {patient.name: patient for patient in table.patients}
     skipped = dict(table.skipped)
-    columns = ["patient", "method", "solved", "stop_reason", "n_runs", "n_failed", "n_restarts"]
-    columns += ["training", "not_measured"]
+    ordered = set(IN_ORDER) <= set(personalizations.columns)
+    columns = ["patient", "method", "solved", *(("outcome", *IN_ORDER) if ordered else ())]
+    columns += ["stop_reason", "n_runs", "n_failed", "n_restarts", "training", "not_measured"]
     columns += [headed(p.name, p.unit) for p in problem.parameters]
     columns += [
         headed(f"{o.name}_{what}", o.unit)
@@ -69,11 +76,50 @@ def fit_table(
         for method in methods:
             outcome = outcomes[name, method]
             values = _values(problem, patients[name], outcome)
+            if ordered:
+                values |= {"outcome": _outcome(outcome), **{n: outcome[n] for n in IN_ORDER}}
             values["stop_reason"] += _cause(name, outcome, failures)
             rows.append({"patient": name, "method": method, **values, **kept})
     frame = pd.DataFrame(rows, columns=[*columns, *further.columns])
-    counts = dict.fromkeys(("n_runs", "n_failed", "n_restarts"), "Int64")
+    whole = ("n_runs", "n_failed", "n_restarts", *(IN_ORDER if ordered else ()))
+    counts = dict.fromkeys(whole, "Int64")
     return frame.astype({"solved": "boolean", **counts})
+
+
+def what_it_took(fitted: pd.DataFrame, total_runs: int | None = None) -> str:
+    """Sentences on a file whose patients were personalised one after the other.
+
+    Parameters
+    ----------
+    fitted : DataFrame
+        See `fit_table`.
+    total_runs : int, optional
+        Forward runs that were allowed for the file.
+
+    Returns
+    -------
+    str
+        How many patients are solved, unreachable, not solved and open, the runs that were made,
+        and an estimate of what the open ones would take: each as many as the last patients who
+        were solved, up to `LAST` of them.
+    """
+    fitted = fitted[fitted["outcome"].notna()].sort_values("order")
+    counts = fitted["outcome"].value_counts()
+    told = [f"{counts.get(each, 0)} {each}" for each in ("solved", "unreachable", "not solved")]
+    n_open = int(counts.get("open", 0))
+    n_runs = int(fitted["n_runs"].sum())
+    allowed = "" if total_runs is None else f" of {total_runs}"
+    said = f"{', '.join(told)}, {n_open} open; {n_runs}{allowed} forward runs used."
+    if not n_open:
+        return said
+    last = fitted.loc[fitted["outcome"] == "solved", "n_runs"].tail(LAST)
+    if last.empty:
+        return f"{said} Nobody is solved yet, so there is no estimate of what more would take."
+    each = float(last.mean())
+    return (
+        f"{said} An estimate: the {n_open} open would take about {math.ceil(each * n_open)} more, "
+        f"{each:.3g} each, the mean of the last {len(last)} solved."
+    )
 
 
 def _own_names(names: list[str], taken: list[str]) -> list[str]:
@@ -109,11 +155,25 @@ def _cause(name: str, outcome: Mapping[Hashable, Any], failures: pd.DataFrame | 
     return f" {begin}{', mostly' if len(own) > 1 else ''}: {said}."
 
 
+def _note(outcome: Mapping[Hashable, Any]) -> str:
+    """Sentence that the method or the study left on an outcome; empty if there is none."""
+    note = outcome.get("note")
+    return note if isinstance(note, str) else ""
+
+
+def _outcome(outcome: Mapping[Hashable, Any]) -> str:
+    """Outcome of a patient in one or two words."""
+    reason = outcome["stop_reason"]
+    if reason in (StopReason.SOLVED, StopReason.UNREACHABLE):
+        return str(reason)
+    return "open" if reason == StopReason.BUDGET and _note(outcome) else "not solved"
+
+
 def _values(problem: Problem, patient: Patient, outcome: Mapping[Hashable, Any]) -> dict[str, Any]:
     """Columns of one personalisation."""
     names = ("solved", "n_runs", "n_failed", "n_restarts", "training", "not_measured")
     values = {name: outcome[name] for name in names}
-    values["stop_reason"] = StopReason(outcome["stop_reason"]).sentence
+    values["stop_reason"] = _note(outcome) or StopReason(outcome["stop_reason"]).sentence
     for p in problem.parameters:
         values[headed(p.name, p.unit)] = outcome[f"x:{p.name}"]
     z = np.array([patient.measurements.get(o.name, np.nan) for o in problem.objectives])

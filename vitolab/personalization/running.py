@@ -8,33 +8,41 @@ only (leave-one-out), so that a file may serve as its own training set.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
+from numpy.typing import NDArray
 
 from vitolab.files import atomic, digest, is_stream
 from vitolab.methods import (
     AGENTS,
+    CONTINUOUS_AGENT,
     PAPER,
-    POLICY,
+    Settings,
     by_training,
     find,
     is_agent,
     references,
 )
 from vitolab.patients import InputError, PatientTable
-from vitolab.personalization.folds import Learned, fold, kind_of, measured_objectives, refer
+from vitolab.personalization.folds import (
+    explore_and_personalise,
+    measured_objectives,
+    walks_of,
+)
+from vitolab.personalization.order import Order
 from vitolab.personalization.outcomes import fit_table
 from vitolab.personalization.overlap import training_overlap
 from vitolab.problem import Patient, Problem
 from vitolab.store import Run, open_run
 from vitolab.store.claims import RunFailed
 from vitolab.store.tables import patient_table
-from vitolab.validation import budget, child_seed, policy_arrays, recorded_walks
-from vitolab.validation.parts import work_through
+from vitolab.validation import budget
+from vitolab.validation.rounds import GIVE_UP
 
+STUDY = "personalize"
 #: Transitions explored per training patient by default, of long walks and of walks of one step.
 N_SAMPLES, N_SAMPLES_SHORT = 2_000, 100
 
@@ -49,7 +57,12 @@ def personalize_file(
     n_states: int,
     n_samples: int | None = None,
     max_runs: int | None = None,
-    methods: Sequence[str] = (PAPER,),
+    methods: Sequence[str] | None = None,
+    learn_as_you_go: bool = False,
+    agent: Path | str | None = None,
+    total_runs: int | None = None,
+    give_up: float | None = None,
+    at_a_time: int = 1,
     seed: int = 0,
     n_jobs: int = 1,
     results_root: Path | str = "results",
@@ -61,6 +74,10 @@ def personalize_file(
     What comes out for a patient depends neither on the other patients of the file nor on their
     order, unless they are the training patients. A call that was interrupted goes on where it
     was; one that is complete is read again.
+
+    With ``learn_as_you_go`` nothing is explored, and each patient makes the next one cheaper: in
+    the order of the file, which is stored, each is personalised by a method that learned from
+    those before. The same call with a larger total goes on where the smaller one ended.
 
     Parameters
     ----------
@@ -80,12 +97,27 @@ def personalize_file(
     n_samples : int, optional
         Transitions explored per training patient: of long walks, for agents without states of
         walks of one step, which take two forward runs each; by default `N_SAMPLES`, and
-        `N_SAMPLES_SHORT` where all agents learn from walks of one step.
+        `N_SAMPLES_SHORT` where all agents learn from walks of one step. With ``learn_as_you_go``
+        training patients are explored only if it is given.
     max_runs : int, optional
         Forward runs allowed per personalisation; by default the paper's 50 per parameter.
     methods : sequence of str
         Names of agents and reference methods, see `vitolab.methods`; each reference starts once,
-        uniformly in Ω.
+        uniformly in Ω. By default the paper's agent; with ``learn_as_you_go`` it is one method
+        without states, by default ``vito-continuous``.
+    learn_as_you_go : bool
+    agent : Path or str, optional
+        Folder of an agent, which is loaded if it exists, learns from the patients as well, and is
+        saved there in the end; for ``vito-continuous`` with ``learn_as_you_go``.
+    total_runs : int, optional
+        Forward runs allowed for the whole file with ``learn_as_you_go``, see
+        `vitolab.validation.rounds.one_after_another`.
+    give_up : float, optional
+        Chance to meet all measurements below which ``vito-continuous`` ends a patient, see
+        `vitolab.methods.Settings`; other methods have no such rule. By default 0, which is never,
+        and `vitolab.validation.rounds.GIVE_UP` with ``learn_as_you_go``.
+    at_a_time : int
+        Patients of a round, which learns from the rounds before, with ``learn_as_you_go``.
     seed, n_jobs : int
     results_root : Path or str
         Folder of runs and of the walk cache; the run is stored as study ``personalize``.
@@ -105,7 +137,8 @@ def personalize_file(
         If no patient of the file can be personalised, `out` is a directory, or nobody is left
         to train on.
     ValueError
-        If a method is not known, or two training patients share a name.
+        If a method is not known, two training patients share a name, or something is asked for
+        that needs, or excludes, ``learn_as_you_go``.
     RunFailed
         If the run, which is stored, failed.
     """
@@ -125,6 +158,8 @@ def personalize_file(
         raise InputError(
             f"{table.path}: every patient lacks what the model needs, expected one who does not"
         )
+    if methods is None:
+        methods = (CONTINUOUS_AGENT,) if learn_as_you_go else (PAPER,)
     for method in methods:
         find(method, (*AGENTS, *references(problem)))
     names = [patient.name for patient in train_on]
@@ -136,9 +171,28 @@ def personalize_file(
     # who lacks a measurement is personalised on the others, and nobody learns from them
     train_on = [p for p in train_on if len(measured_objectives(problem, p)) == problem.n_objectives]
     left_out = {p.name: training_overlap(problem.observed(p), p, train_on) for p in table.patients}
-    learning = [method for method in methods if is_agent(method)]
+    give_up = (GIVE_UP if learn_as_you_go else 0.0) if give_up is None else give_up
+    if not 0.0 <= give_up < 1.0:
+        raise ValueError(f"give_up is {give_up!r}, expected from 0 to below 1")
+    settings = Settings(n_states=n_states, give_up=give_up)
+    order = None
+    if learn_as_you_go:
+        if len(methods) != 1:
+            raise ValueError(f"methods are {list(methods)}, expected one with learn_as_you_go")
+        if agent is not None and n_samples is not None:
+            raise ValueError(
+                f"agent is given with {n_samples} samples to explore, expected one of the two: an "
+                "agent goes on from its own runs"
+            )
+        agent = None if agent is None else Path(agent).absolute()
+        order = Order.asked(problem, methods[0], seed, give_up, agent, total_runs, at_a_time)
+    elif agent is not None or total_runs is not None or at_a_time != 1:
+        name = "agent" if agent is not None else "total_runs" if at_a_time == 1 else "at_a_time"
+        raise ValueError(f"{name} is given, which needs learn_as_you_go=True")
+    explores = order is None or n_samples is not None
+    learning = [method for method in methods if is_agent(method) and explores]
     trainings = by_training(learning) if learning else {}
-    if n_samples is None:
+    if n_samples is None and explores:
         short = trainings and all(trained.episode == 1 for trained in trainings)
         n_samples = N_SAMPLES_SHORT if short else N_SAMPLES
     for patient in table.patients:
@@ -149,97 +203,53 @@ def personalize_file(
             )
     max_runs = budget(problem) if max_runs is None else max_runs
 
-    run = open_run(
-        "personalize",
-        {
-            "setup": setup,
-            "problem": problem.name,
-            "problem_key": digest(problem.describe()),
-            "patients": table.path.name,
-            "patients_key": _key(table.patients),
-            "training_key": _key(train_on) if learning else "",
-            "n_training": len(train_on) if learning else 0,
-            "trained_on": trained_on if learning else "",
-            "methods": list(methods),
-            "n_states": n_states,
-            "n_samples": n_samples,
-            "max_runs": max_runs,
-        },
-        results=results_root,
-        seed=seed,
-        again=again,
-    )
+    parameters = {
+        "setup": setup,
+        "problem": problem.name,
+        "problem_key": digest(problem.describe()),
+        "patients": table.path.name,
+        "patients_key": _key(table.patients),
+        "training_key": _key(train_on) if learning else "",
+        "n_training": len(train_on) if learning else 0,
+        "trained_on": trained_on if learning else "",
+        "methods": list(methods),
+        "n_states": n_states,
+        "n_samples": n_samples,
+        "max_runs": max_runs,
+    }
+    if give_up:
+        parameters["give_up"] = give_up
+    earlier = None
+    if order is not None:
+        parameters |= order.parameters(table.patients)
+        order, earlier = order.resumed(results_root, STUDY, parameters)
+        parameters |= order.parameters(table.patients)
+    run = open_run(STUDY, parameters, results=results_root, seed=seed, again=again)
     if run.state == "complete":
         stored = Run.load(run.path)
     else:
         try:
-            label = {"setup": setup, "repeat": None, "start": None, "seed": seed}
-            refer(
-                run,
-                problem,
-                table.patients,
-                [method for method in methods if not is_agent(method)],
-                label | {"n_states": None, "n_samples": None},
-                max_runs,
-                n_jobs,
-            )
-            arrays = None
-            child = child_seed(seed, "repeat", 0)  # the studies', so that walks are shared
-            cache = Path(results_root)
-            groups = {
-                p.name: (left_out[p.name], measured_objectives(problem, p)) for p in table.patients
-            }
-            for trained, acting in trainings.items():
-                work_through(
-                    run,
-                    "learning and personalising",
-                    {digest(kind_of(acting), p.name): (p, groups[p.name]) for p in table.patients},
-                    partial(
-                        fold,
-                        problem=problem,
-                        learned=Learned(
-                            problem,
-                            acting,
-                            n_states,
-                            child,
-                            [
-                                g
-                                for name, g in groups.items()
-                                if not run.has_part(digest(kind_of(acting), name))
-                            ],
-                        ),
-                        label=label
-                        | {
-                            "n_states": n_states if trained.has_states else None,
-                            "n_samples": n_samples,
-                        },
-                        trained_on=trained_on,
-                        max_runs=max_runs,
-                        seed=seed,
-                    ),
-                    n_jobs,
-                    walks=partial(
-                        recorded_walks,
-                        run,
-                        setup,
-                        problem,
-                        train_on,
-                        n_samples,
-                        child,
-                        n_jobs,
-                        cache,
-                        trained.episode,
-                    ),
-                )
-            if POLICY in trainings:
-                arrays = policy_arrays(
-                    {setup: problem},
-                    train_on,
-                    n_states={setup: n_states},
-                    n_samples={setup: n_samples},
+            asked: dict[str, Any] = {"trained_on": trained_on, "max_runs": max_runs}
+            asked |= {"n_samples": n_samples, "n_jobs": n_jobs}
+            arrays: Mapping[str, NDArray[Any]] | None
+            if order is None:
+                arrays = explore_and_personalise(
+                    *(run, setup, problem, table.patients, train_on, left_out, methods, settings),
+                    **asked,
                     seed=seed,
-                    n_jobs=n_jobs,
-                    cache=cache,
+                    cache=results_root,
+                )
+            else:
+                walks = None
+                if learning and n_samples is not None:
+                    where = (n_jobs, results_root)
+                    walks = walks_of(run, setup, problem, train_on, n_samples, 1, seed, *where)
+                arrays = order.personalize(
+                    *(run, setup, table.patients),
+                    earlier=None if again else earlier,
+                    walks=walks,
+                    left_out=left_out,
+                    **asked,
                 )
             measured = patient_table({setup: problem}, table.patients)
             stored = run.finish(problems={setup: problem}, patients=measured, arrays=arrays)
@@ -254,6 +264,8 @@ def personalize_file(
     if out is not None:
         with atomic(out) as temporary:
             fitted.to_csv(temporary, index=False, float_format="%.8g", encoding="utf-8")
+    if order is not None:
+        order.keep(stored, table.patients)
     return fitted
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from vitolab.methods import label as method_label
 from vitolab.plots.agents import agent_curves, agent_table, scaling_curves, singular_values
+from vitolab.plots.continuing import cumulative_curves, position_curves
 from vitolab.plots.convergence import (
     convergence_curves,
     learning_panel,
@@ -24,6 +25,7 @@ from vitolab.plots.grid import (
     start_errors,
 )
 from vitolab.plots.learning import candidates, policy_map, state_space, value_convergence
+from vitolab.plots.orders import continuing_table, giving_up_table, paired_table
 from vitolab.plots.overview import overview
 from vitolab.plots.quantization import state_map
 from vitolab.plots.scouting import scouting_curves, scouting_table
@@ -60,9 +62,11 @@ __all__ = [
     "agent_table",
     "bullseye",
     "candidates",
+    "continuing_table",
     "convergence_curves",
     "convergence_table",
     "coverage_curves",
+    "cumulative_curves",
     "ecg_paper",
     "ep_table",
     "explored_walks",
@@ -70,6 +74,7 @@ __all__ = [
     "fit_table",
     "forecast_changes",
     "function_map",
+    "giving_up_table",
     "grid_error_map",
     "grid_error_maps",
     "grid_success_map",
@@ -82,9 +87,11 @@ __all__ = [
     "method_label",
     "misfit_history",
     "overview",
+    "paired_table",
     "personalization_paths",
     "policy_curves",
     "policy_map",
+    "position_curves",
     "posterior_marginals",
     "pressure_volume_loops",
     "reference_deciles",

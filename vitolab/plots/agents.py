@@ -17,12 +17,13 @@ from vitolab.plots.style import (
     MARKERS,
     METHOD_COLORS,
     layout,
+    logarithmic,
     panel,
     series,
     series_color,
     style,
 )
-from vitolab.plots.summary import order_of, over_repeats, setups_of, summarize
+from vitolab.plots.summary import order_of, over_repeats, setups_of, summarize, training_runs
 from vitolab.problem import Problem
 
 #: Singular values below are shown as zero: noise of finite differences, far below any tolerance.
@@ -113,7 +114,7 @@ def agent_curves(
                     logx=True,
                     xlim=(float(ends[0]), float(ends[1])),
                     xticks=[(float(size), f"{size:,}") for size in sizes],
-                    **({"ylim": (-3.0, 103.0)} if success else _logarithmic(shown)),
+                    **({"ylim": (-3.0, 103.0)} if success else logarithmic(shown)),
                 )
             )
     title = f"{patients}, agents leave-one-out; dashed: no training"
@@ -184,7 +185,7 @@ def scaling_curves(
                 size=(3.2, 2.8),
                 xticks=[(n, str(n)) for n in sizes],
                 xlim=(sizes[0] - 0.5, sizes[-1] + 0.5),
-                **({"ylim": (-3.0, 103.0)} if success else _logarithmic(means[measure].tolist())),
+                **({"ylim": (-3.0, 103.0)} if success else logarithmic(means[measure].tolist())),
             )
         )
     n = personalizations["patient"].nunique()
@@ -233,23 +234,6 @@ def singular_values(sensitivities: Mapping[str, Sensitivity]) -> Any:
     )
 
 
-def _logarithmic(values: list[float]) -> dict[str, Any]:
-    """Options of a logarithmic axis for these values, with ticks that can be read."""
-    known = np.array([value for value in values if np.isfinite(value)])
-    if not known.size:
-        return {"ylim": (0.0, 1.0)}
-    every = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0]
-    low = max((tick for tick in every if tick <= known.min()), default=known.min() / 1.2)
-    high = min((tick for tick in every if tick >= known.max() and tick > low), default=known.max())
-    ticks = [tick for tick in every if low <= tick <= high]
-    low, high = low / 1.1, high * 1.1
-    return {
-        "logy": True,
-        "ylim": (float(low), float(high)),
-        "yticks": [(tick, f"{tick:g}") for tick in ticks],
-    }
-
-
 def agent_table(
     personalizations: pd.DataFrame,
     *,
@@ -288,6 +272,8 @@ def agent_table(
         setup = row["setup"]
         own = solved[(solved["setup"] == setup) & (solved["method"] == row["method"])]
         own = own[own["n_samples"].isna() | (own["n_samples"] == row["n_samples"])]
+        rows = personalizations[personalizations["setup"] == setup]
+        rows = rows[(rows["method"] == row["method"]) & (rows["n_samples"] == row["n_samples"])]
         runs = own.groupby("patient")["n_runs"].mean()
         other = solved[(solved["setup"] == setup) & (solved["method"] == reference)]
         other = other.groupby("patient")["n_runs"].mean()
@@ -299,6 +285,7 @@ def agent_table(
                 "setup": setup,
                 "method": row["method"],
                 "samples per patient": "" if pd.isna(row["n_samples"]) else f"{row['n_samples']:,}",
+                "training runs": training_runs(rows),
                 "success of all [%]": round(row["success"], 1),
                 "success of the solvable [%]": round(float(share), 1),
                 "runs, solved": round(row["runs_solved"], 2),

@@ -17,7 +17,7 @@ from vitolab.plots.style import (
     panel,
     style,
 )
-from vitolab.plots.summary import order_of, summarize
+from vitolab.plots.summary import order_of, summarize, training_runs
 from vitolab.store.tables import largest
 
 #: A label and the personalisations that it stands for.
@@ -41,6 +41,7 @@ def methods_table(groups: Groups, what: str = "setup") -> pd.DataFrame:
                     what: label,
                     "method": method_label(method),
                     "samples per patient": f"{int(samples.iloc[0]):,}" if len(samples) else "",
+                    "training runs": training_runs(own),
                     "personalisations": len(own),
                     "success [%]": round(total["success"], 1),
                     "runs, all": round(total["runs_all"], 1),

@@ -12,6 +12,7 @@ import holoviews as hv
 # importing a plotting package registers its backend, without output in a notebook
 import holoviews.plotting.bokeh
 import holoviews.plotting.mpl
+import numpy as np
 import pandas as pd
 
 from vitolab.methods import METHODS
@@ -146,6 +147,23 @@ def _named_ticks_alone(axes: Sequence[str], plot: Any, _element: Any) -> None:
     """Label no ticks of logarithmic axes but those that have names (Matplotlib)."""
     for axis in axes:
         getattr(plot.handles["axis"], f"{axis}axis").set_minor_formatter("")
+
+
+def logarithmic(values: list[float]) -> dict[str, Any]:
+    """Options of a logarithmic axis for these values, with ticks that can be read."""
+    known = np.array([value for value in values if np.isfinite(value)])
+    if not known.size:
+        return {"ylim": (0.0, 1.0)}
+    every = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0]
+    low = max((tick for tick in every if tick <= known.min()), default=known.min() / 1.2)
+    high = min((tick for tick in every if tick >= known.max() and tick > low), default=known.max())
+    ticks = [tick for tick in every if low <= tick <= high]
+    low, high = low / 1.1, high * 1.1
+    return {
+        "logy": True,
+        "ylim": (float(low), float(high)),
+        "yticks": [(tick, f"{tick:g}") for tick in ticks],
+    }
 
 
 def layout(

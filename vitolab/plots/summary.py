@@ -50,6 +50,20 @@ def summarize(personalizations: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame
     return table
 
 
+def training_runs(personalizations: pd.DataFrame) -> str:
+    """Forward runs that a method learned from, for each patient on average.
+
+    Returns
+    -------
+    str
+        Empty of methods that learn nothing, and where earlier runs did not store it.
+    """
+    if "n_training_runs" not in personalizations:
+        return ""
+    known = personalizations["n_training_runs"].dropna()
+    return f"{known.astype(float).mean():,.0f}" if len(known) else ""
+
+
 def over_repeats(summary: pd.DataFrame, by: Sequence[str], measure: str) -> pd.DataFrame:
     """Mean and standard deviation of a measure over the repeats.
 

@@ -11,13 +11,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from vitolab.catalogue import MODELS
 from vitolab.patients import InputError
 from vitolab.patients.units import advice, conversion
 from vitolab.problemfile.schema import ADAPTERS, FormatTable, ParameterTable, ProblemTable
 from vitolab.quantities import LARGEST_MULTIPLIER, MOST_STEPS
 
-#: Names of built-in models: figures and the dashboard know these by name.
-TAKEN = ("circulation", "electrophysiology", "rosenbrock", "bolus")
 MOST_BYTES = 2**20
 
 
@@ -152,7 +151,7 @@ def one_line(text: str) -> str:
 def contradictions(table: ProblemTable) -> list[str]:
     """Everything that is wrong among values of the right types."""
     wrong: list[str] = []
-    if table.name.split("-")[0] in TAKEN:
+    if table.name.split("-")[0] in MODELS:  # figures and the dashboard know these by name
         wrong.append(f"name is {table.name!r}, which is a model of vitolab, expected another")
     if any(m < 1 for m in table.multipliers) or any(b <= a for a, b in pairwise(table.multipliers)):
         wrong.append(

@@ -30,6 +30,7 @@ class Counter:
         check_budget(max_runs)
         self.problem, self.patient, self.max_runs = problem, patient, max_runs
         self.z = problem.measured(patient)
+        self.expected: list[FloatArray | None] = []
         self.x: list[FloatArray] = []
         self.y: list[FloatArray] = []
         self.event: list[Event] = []
@@ -37,17 +38,33 @@ class Counter:
         self.next_event = Event.START
 
     def misfit(self, unit: FloatArray) -> FloatArray:
-        """Misfit at a point of the unit cube; NaN where the run failed."""
+        """Misfit at a point of the unit cube; see `run`."""
+        x = self.problem.lower + unit * (self.problem.upper - self.problem.lower)
+        return self.run(np.clip(x, self.problem.lower, self.problem.upper))
+
+    def run(self, x: FloatArray, expected: FloatArray | None = None) -> FloatArray:
+        """Misfit at parameters within Ω; NaN where the run failed.
+
+        Parameters
+        ----------
+        x : ndarray, shape (n_parameters,)
+        expected : ndarray, shape (n_objectives,), optional
+            Misfit that the method expects of the run, for the trace.
+
+        Raises
+        ------
+        EndedError
+            If the run solved the patient, or none was left.
+        """
         if len(self.x) == self.max_runs:
             raise EndedError(StopReason.BUDGET)
-        x = self.problem.lower + unit * (self.problem.upper - self.problem.lower)
-        x = np.clip(x, self.problem.lower, self.problem.upper)
         runs = self.problem.run(x[np.newaxis], self.patient, confirm=self.z)
         y = runs.y[0]
         self.failures += runs.failures
         self.x.append(x)
         self.y.append(y)
         self.event.append(self.next_event)
+        self.expected.append(expected)
         self.next_event = Event.STEP
         c = self.problem.misfit(y, self.z)
         if self.problem.is_solved(c):
@@ -58,6 +75,10 @@ class Counter:
         """Outcome so far."""
         y = np.array(self.y)
         nothing = np.full(len(y), -1)
+        expected = None
+        if any(each is not None for each in self.expected):
+            unknown = np.full(len(self.z), np.nan)
+            expected = np.array([unknown if each is None else each for each in self.expected])
         trace = Trace(
             np.array(self.x),
             y,
@@ -65,6 +86,7 @@ class Counter:
             np.array(self.event, dtype=np.int64),
             nothing,
             nothing,
+            expected,
             failures=tuple(self.failures),
         )
         return Fit.from_trace(self.problem, trace, reason)

@@ -163,6 +163,14 @@ def sweep(folder: Path) -> None:
                 path.unlink(missing_ok=True)
 
 
+def sweep_run(root: Path, run: Path) -> None:
+    """Sweep the folders of a run, and those that all runs share."""
+    folder = run.parent
+    places = (folder, folder / ".claims", run, run / "parts")
+    for place in (*places, *root.glob("walks/*"), *root.glob(".inputs/**/")):
+        sweep(place)
+
+
 _beating: dict[Path, tuple[Event, Thread]] = {}
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vitolab.store.records import ProblemRecord
-from vitolab.store.tables import KEYS
+from vitolab.store.tables import IN_ORDER, KEYS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,10 +27,11 @@ _NEEDED = {
 }
 #: Text that names something, and other text, which may be missing.
 _NAMES = {"setup", "patient", "method", "event", "stage", "kind"}
-_TEXT = {"text", "stop_reason", "not_measured"}
+_TEXT = {"text", "stop_reason", "not_measured", "note", "history"}
 #: Whole numbers, and those that may be missing.
 _WHOLE = {"iteration", "action", "state", "seed"} | {f"n_{what}" for what in ("runs", "retries")}
-_NULLABLE = {"n_failed", "n_restarts", "n_states", "n_samples", "repeat", "start", "n_states_used"}
+_NULLABLE = {"n_failed", "n_restarts", "n_states", "n_samples", "repeat", "start"}
+_NULLABLE |= {"n_states_used", "n_training_runs", "position", *IN_ORDER}
 _NUMBERS = {"z", "truth", "misfit", "x", "y", "c", "e", "why", "last"}
 #: Columns that a table has for all parameters or objectives of a problem, or for none.
 _OF_PROBLEM = {"x": "parameters", "last": "parameters"} | dict.fromkeys(

@@ -96,7 +96,7 @@ def create(folder: Path, record: Start, claim: Path, failed: Path | None) -> Pat
         write_progress(temporary, "starting", 0, 0)
         (temporary / "parts").mkdir()
         if failed is not None:
-            _take_over_parts(failed / "parts", temporary / "parts")
+            take_over_parts(failed / "parts", temporary / "parts")
         while True:
             name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{record.fingerprint[:8]}"
             if not (folder / name).exists():
@@ -108,7 +108,7 @@ def create(folder: Path, record: Start, claim: Path, failed: Path | None) -> Pat
         raise
 
 
-def _take_over_parts(source: Path, target: Path) -> None:
+def take_over_parts(source: Path, target: Path) -> None:
     """Share the finished parts of a failed run: they never change once written.
 
     Left behind is what is damaged, what belongs to parts that were interrupted, and parts without
@@ -181,6 +181,14 @@ def is_whole(path: Path) -> bool:
             return file.read() == b"PAR1"
     except OSError:
         return False
+
+
+def is_sound_part(part: Path) -> bool:
+    """Whether a part is there, whole and undamaged with all that goes with it."""
+    if not is_whole(part):
+        return False
+    beside = [path for s in (TRACES, FAILURES) if (path := part.with_suffix(s)).exists()]
+    return all(is_sound(path) for path in (part, *beside))
 
 
 def finished_parts(path: Path) -> list[Path]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from vitolab.files import checked_name, digest, resolved, write_json
 from vitolab.problem import Problem
 from vitolab.store.assemble import assemble, joined, tabulate_failures
-from vitolab.store.claims import OutOfTime, keep_alive, let_go, sweep, take, write_claim
+from vitolab.store.claims import OutOfTime, keep_alive, let_go, sweep_run, take, write_claim
 from vitolab.store.folder import (
     EXPLORATION,
     FAILURES,
@@ -25,13 +25,14 @@ from vitolab.store.folder import (
     find_run,
     finished_parts,
     first_record,
+    is_sound_part,
     is_whole,
     part_file,
     stored_parameters,
     write_manifest,
     write_progress,
 )
-from vitolab.store.parquet import is_sound, write_table
+from vitolab.store.parquet import read_table, write_table
 from vitolab.store.records import SCHEMA, Limit, MissingRecord, Start, read_record
 from vitolab.store.stored import Run
 from vitolab.store.tables import KEYS
@@ -119,9 +120,7 @@ class OpenRun:
                 path = create(folder, record, claim, failed[0] if failed else None)
                 run = cls(path, record, "new", claim)
             keep_alive(claim)
-            places = (folder, folder / ".claims", run.path, run.path / "parts")
-            for place in (*places, *root.glob("walks/*"), *root.glob(".inputs/**/")):
-                sweep(place)
+            sweep_run(root, run.path)
         except BaseException:
             let_go(claim)
             raise
@@ -164,19 +163,20 @@ class OpenRun:
         return part_file(self.path, key)
 
     def has_part(self, key: str) -> bool:
-        """Whether the part is there, whole and undamaged with all that goes with it.
-
-        Parameters
-        ----------
-        key : str
-            Name of the part: the `vitolab.files.digest` of what tells it from the others.
-        """
+        """Whether a part is there, whole and undamaged; its key is a `vitolab.files.digest`."""
         self._asked.add(key)
-        part = self.part(key)
-        if not is_whole(part):
-            return False
-        beside = [path for s in (TRACES, FAILURES) if (path := part.with_suffix(s)).exists()]
-        return all(is_sound(path) for path in (part, *beside))
+        return is_sound_part(self.part(key))
+
+    def read_part(self, key: str) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+        """Read a finished part: its personalisations, and their forward runs where it has any.
+
+        Raises
+        ------
+        OSError, ValueError
+            If it is not there, or damaged.
+        """
+        traces = self.part(key).with_suffix(TRACES)
+        return read_table(self.part(key)), read_table(traces) if traces.exists() else None
 
     def write_part(
         self,

@@ -10,14 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vitolab.failures import Failure
-from vitolab.fit import Fit
-from vitolab.problem import Patient, Problem
+from vitolab.fit import Event, Fit, StopReason, Trace
+from vitolab.problem import FloatArray, IntArray, Patient, Problem
 
 if TYPE_CHECKING:
     import pandas as pd
 
 #: Columns that tell one personalisation from another, in the order of the stored tables.
 KEYS = ("setup", "patient", "method", "n_states", "n_samples", "repeat", "start")
+#: Columns of runs in which patients are personalised one after the other: place and round.
+IN_ORDER = ("order", "round")
 #: Sizes of a training, and their names on an axis.
 SIZES = {"n_samples": "training samples per patient", "n_states": "representative states n_S"}
 
@@ -55,7 +57,48 @@ def fit_row(problem: Problem, fit: Fit, observed: Problem | None = None) -> dict
     row |= {f"misfit:{o.name}": c for o, c in zip(observed.objectives, fit.misfits, strict=True)}
     row |= {f"x:{p.name}": x for p, x in zip(problem.parameters, fit.x, strict=True)}
     row |= {f"last:{p.name}": x for p, x in zip(problem.parameters, fit.last_x, strict=True)}
-    return row
+    return row | ({"note": fit.note} if fit.note else {})
+
+
+def stored_fit(problem: Problem, row: Mapping[Any, Any], traces: pd.DataFrame | None) -> Fit:
+    """Fit of a stored personalisation, from which methods learn the same as from the fit itself.
+
+    Causes of failed runs are stored elsewhere; what led to these is not stored.
+
+    Parameters
+    ----------
+    problem : Problem
+        With the objectives that were measured, see `Problem.observed`.
+    row : mapping of str to value
+        Row of the personalizations.
+    traces : DataFrame or None
+        Its forward runs, in their order; None if there was none.
+    """
+    events = {event.name.lower(): int(event) for event in Event}
+
+    def read(what: str, names: Sequence[str]) -> FloatArray:
+        if traces is None:
+            return np.empty((0, len(names)))
+        columns = [f"{what}:{name}" for name in names]
+        return np.ascontiguousarray(traces[columns].to_numpy(dtype=float))
+
+    def whole(name: str) -> IntArray:
+        found = np.empty(0) if traces is None else traces[name].to_numpy()
+        return found.astype(np.int64)
+
+    objectives = [o.name for o in problem.objectives]
+    event = [] if traces is None else [events.get(e, int(Event.STEP)) for e in traces["event"]]
+    trace = Trace(
+        read("x", [p.name for p in problem.parameters]),
+        read("y", objectives),
+        read("c", objectives),
+        np.array(event, dtype=np.int64),
+        whole("action"),
+        whole("state"),
+    )
+    note = row.get("note", "")
+    reason = StopReason(row["stop_reason"])
+    return Fit.from_trace(problem, trace, reason, note if isinstance(note, str) else "")
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -63,16 +106,18 @@ def table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     import pandas as pd
 
     frame = pd.DataFrame(rows)
-    nullable = ("n_states", "n_samples", "repeat", "start", "n_states_used")
+    nullable = ["n_states", "n_samples", "repeat", "start", "n_states_used"]
+    # not of methods that learn nothing, or not from one patient after the other
+    nullable += [name for name in ("n_training_runs", *IN_ORDER) if name in frame]
     return frame.astype(dict.fromkeys(nullable, "Int64"))
 
 
-Trace = dict[str, NDArray[Any]]
+Columns = dict[str, NDArray[Any]]
 
 
 def trace_columns(
     problem: Problem, fit: Fit, label: Mapping[str, Any], observed: Problem | None = None
-) -> Trace:
+) -> Columns:
     """Columns of the traces table of one personalisation: one row per forward run.
 
     Parameters
@@ -86,13 +131,13 @@ def trace_columns(
     unseen = [o.name for o in problem.objectives if o not in measured]
     own = fit.columns()
     further = [name for name in own if name.startswith(("e:", "why:"))]
-    columns: Trace = {name: np.full(fit.n_runs, label[name], dtype=object) for name in KEYS}
+    columns: Columns = {name: np.full(fit.n_runs, label[name], dtype=object) for name in KEYS}
     columns |= {name: values for name, values in own.items() if name not in further}
     columns |= {f"{what}:{o}": np.full(fit.n_runs, np.nan) for what in ("y", "c") for o in unseen}
     return columns | {name: own[name] for name in further}
 
 
-def joined_traces(traces: Sequence[Trace]) -> pd.DataFrame | None:
+def joined_traces(traces: Sequence[Columns]) -> pd.DataFrame | None:
     """Traces table of several personalisations of one problem; None if there are none.
 
     Columns of expected misfits, and of reasons, are there if one of them has any, and NaN for all

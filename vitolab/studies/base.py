@@ -36,6 +36,8 @@ N_CIRCULATION = CIRCULATION.n_patients
 N_HEARTS = ELECTROPHYSIOLOGY.n_patients
 #: Methods that a user would take instead of an agent.
 PEERS = ["nelder-mead", "least-squares", "least-squares-multistart"]
+#: What a user would build who has the walks that an agent learns from.
+OPPONENTS = ["least-squares-nearest", "quadratic", "gp-emulator", "correlation"]
 #: The paper's simplex methods, and its peers; for any problem.
 SIMPLEX_AND_PEERS = ["nelder-mead", "nelder-mead-unweighted", "nelder-mead-wide", *PEERS[1:]]
 #: The paper's methods of electrophysiology, and its peers.

@@ -1,4 +1,4 @@
-"""Three agents beside least squares: what experience adds."""
+"""Agents beside what else would learn from the same walks, and least squares."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from vitolab.studies.base import (
     N_CIRCULATION,
     N_HEARTS,
     N_STATES,
+    OPPONENTS,
     PEERS,
     Content,
     Section,
@@ -23,7 +24,7 @@ from vitolab.studies.base import (
 _AGENTS: Mapping[str, Any] = {
     "n_states": {**N_STATES, **EP_STATES},
     "mode": "table",
-    "agents": ["vito", "vito-hindsight", "vito-continuous"],
+    "agents": ["vito", "vito-hindsight", "vito-continuous", *OPPONENTS],
     "n_replays": 5,
     "episode": 1,
     "n_repeats": 1,
@@ -41,16 +42,16 @@ def _curves(stored: StoredRun, repeat: int) -> Content:
 STUDY = Study(
     name="continuous-convergence",
     notebook="continuous_convergence.ipynb",
-    title="What experience adds: three agents beside least squares",
+    title="What experience adds: agents, opponents that own the same runs, and optimisers",
     profiles={
         "quick": {
             **_AGENTS,
             "setups": ["2p", "6p"],
             "lead_fields": ["bem"],
-            "n_patients": 12,
+            "n_patients": 8,
             "n_ep_patients": 6,
             "n_samples": {"2p": [2, 100], "6p": [2, 100], "bem": [2, 30]},
-            "methods": ["least-squares-multistart"],
+            "methods": ["least-squares-multistart", "least-squares-default"],
             "n_starts": 3,
         },
         "standard": {
@@ -66,7 +67,7 @@ STUDY = Study(
                 "6p": [2, 10, 100, 1000],
                 "bem": [2, 10, 100],
             },
-            "methods": PEERS,
+            "methods": [*PEERS, "least-squares-default"],
             "n_starts": 5,
         },
         "paper": {
@@ -81,11 +82,11 @@ STUDY = Study(
                 for setup in ("2p", "3p", "5p", "6p", "bem", "infinite")
             },
             "n_repeats": 5,
-            "methods": PEERS,
+            "methods": [*PEERS, "least-squares-default"],
             "n_starts": 100,
         },
     },
-    duration={"quick": "a minute", "standard": "about an hour", "paper": "days"},
+    duration={"quick": "two minutes", "standard": "some hours", "paper": "days"},
     sections=(Section("curves", "Curves", _curves), shared.PATIENTS),
     choices=choices("setups", "lead_fields", "mode", "agents", "methods"),
     least={"n_patients": 2, "n_ep_patients": 2},

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitolab.display import say
-from vitolab.methods import METHODS, PAPER
+from vitolab.methods import METHODS, PAPER, learns_states
 from vitolab.studies import shared
 from vitolab.studies.base import PEERS, Content, Section, StoredRun, Study, choices
 
@@ -20,6 +20,7 @@ _OWN: Mapping[str, Any] = {
     "problem_key": "",
     "patients": "",
     "allow_missing": False,
+    "learn_as_you_go": False,
     "agents": ["vito", "vito-continuous"],
     "n_replays": 5,
     "episode": 1,
@@ -70,6 +71,11 @@ def _check(parameters: Mapping[str, Any]) -> dict[str, Any]:
                 f"{STUDY.name}: method is {name!r}, which needs {', '.join(method.needs)}, "
                 "expected another one"
             )
+    if parameters["learn_as_you_go"] and all(learns_states(name) for name in parameters["agents"]):
+        raise ValueError(
+            f"{STUDY.name}: agents are {parameters['agents']}, which learn states, expected one "
+            "without, such as vito-continuous, with learn_as_you_go"
+        )
     return {"problem": str(own.path), "problem_key": own.key}
 
 
@@ -90,7 +96,25 @@ def _states(stored: StoredRun, repeat: int) -> Content:
     )
 
 
+def _in_order(stored: StoredRun) -> Content:
+    rows = stored.personalizations
+    rows = rows[rows["order"].notna()].sort_values(["order", "method"])
+    table = rows.pivot(index=["order", "patient"], columns="method", values="n_runs").reset_index()
+    methods = rows.groupby("method", sort=False)
+    told = "; ".join(
+        f"{name} solved {own['solved'].sum()} of {len(own)} in {own['n_runs'].sum()} forward runs"
+        for name, own in methods
+    )
+    sentence = (
+        f"Nothing was explored: in the order of the file each patient learned from those before. "
+        f"{told}."
+    )
+    return Content(sentence, tables=(("All numbers", table),))
+
+
 def _curves(stored: StoredRun, repeat: int) -> Content:
+    if stored.parameters.get("learn_as_you_go"):
+        return _in_order(stored)
     rows = stored.personalizations  # the study also goes through numbers of states
     rows = rows[rows["n_states"].isna() | (rows["n_states"] == rows["n_states"].max())]
     return shared.agents(stored, repeat, rows, "of a file", "patients of a file")

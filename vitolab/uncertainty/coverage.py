@@ -20,7 +20,7 @@ from vitolab.failures import Failure
 from vitolab.files import digest, stream
 from vitolab.fit import budget
 from vitolab.problem import FloatArray, Patient, Problem
-from vitolab.store.tables import KEYS, Trace, fit_row, joined_traces, table
+from vitolab.store.tables import KEYS, Columns, fit_row, joined_traces, table
 from vitolab.uncertainty.methods import Methods, Walks
 from vitolab.uncertainty.posterior import LogProbability, Posterior, deviations, sample_posterior
 from vitolab.uncertainty.solutions import solution_set
@@ -240,12 +240,12 @@ def _placed(
 
 def _draws(
     problem: Problem, patient: Patient, x: FloatArray, label: Mapping[str, Any]
-) -> tuple[Trace, tuple[Failure, ...]]:
+) -> tuple[Columns, tuple[Failure, ...]]:
     """Columns of the traces table for draws of a posterior, and failed runs of these."""
     runs = problem.exact(x, patient)
     y = runs.y
     c = problem.misfit(y, problem.measured(patient))
-    columns: Trace = {name: np.full(len(x), label[name], dtype=object) for name in KEYS}
+    columns: Columns = {name: np.full(len(x), label[name], dtype=object) for name in KEYS}
     columns |= {
         "iteration": np.arange(len(x)),
         "event": np.full(len(x), "draw", dtype=object),

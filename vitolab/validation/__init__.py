@@ -8,6 +8,7 @@ from vitolab.fit import budget
 from vitolab.methods import EPISODE
 from vitolab.validation.folds import initial_errors, leave_one_out
 from vitolab.validation.grids import grid
+from vitolab.validation.orders import from_nothing
 from vitolab.validation.parts import (
     Judge,
     PartStore,
@@ -30,6 +31,7 @@ __all__ = [
     "budget",
     "child_seed",
     "fixed_errors",
+    "from_nothing",
     "grid",
     "initial_errors",
     "leave_one_out",

@@ -66,7 +66,7 @@ def leave_one_out(
     n_samples : mapping of setup name to sequence of int
         Training transitions per patient to go through.
     n_states : mapping of setup name to sequence of int, optional
-        Numbers of states to go through, for all agents but ``vito-continuous``, which has none.
+        Numbers of states to go through, for agents that have states.
         Where fewer distinct misfits were observed than states asked for, the smaller number is
         used and recorded in ``n_states_used``.
     methods : sequence of str
@@ -267,7 +267,8 @@ def _fold(
         failures += fit.failures
         label = key | {"method": method, "start": None}
         row = fit_row(problem, fit, observed)
-        rows.append(label | {"n_states_used": n_states_used(agent)} | row)
+        learned = {"n_states_used": n_states_used(agent), "n_training_runs": train.n_runs}
+        rows.append(label | learned | row)
         if traced:
             traces.append(trace_columns(problem, fit, label, observed))
     return Part(table(rows), joined_traces(traces), failures)

@@ -182,7 +182,7 @@ def _fold(
     """Learn without the patient, then personalise the patient from each start.
 
     `setups` tells by name whether the agent restarts; references stand beside the first, and so
-    does ``vito-continuous``.
+    do agents without states.
     """
     train = walks.first(n_samples).without(patient.name)
     fold_seed = child_seed(child, "fold", patient.name)
@@ -216,7 +216,11 @@ def _fold(
                 "start": start,
                 "seed": seed,
             }
-            rows.append(label | {"n_states_used": used} | fit_row(problem, fit))
+            numbers = {
+                "n_states_used": used,
+                "n_training_runs": train.n_runs if trained else None,
+            }
+            rows.append(label | numbers | fit_row(problem, fit))
             if start in traced:
                 traces.append(trace_columns(problem, fit, label))
     return Part(table(rows), joined_traces(traces), failures)

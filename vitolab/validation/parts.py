@@ -35,6 +35,10 @@ class PartStore(Protocol):
         """Whether the part is there, whole."""
         ...
 
+    def read_part(self, key: str) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+        """Personalisations of a finished part, and their forward runs where it has any."""
+        ...
+
     def write_part(
         self,
         key: str,
@@ -99,11 +103,14 @@ def walks_for(
 
     The walks come in the order of the patients' names, so that what is learned from them does
     not depend on the order of the patients. More of them extend the same sequence, whatever the
-    number of transitions per ``episode``.
+    number of transitions per ``episode``. Walks of one step, from which methods without states
+    learn, start by the scale of each parameter; longer ones are the paper's.
     """
     n_episodes = math.ceil(n_samples / episode)
     ordered = sorted(patients, key=lambda patient: patient.name)
-    return explore(problem, ordered, n_episodes, episode, seed, n_jobs, cache)
+    return explore(
+        problem, ordered, n_episodes, episode, seed, n_jobs, cache, by_scale=episode == 1
+    )
 
 
 def recorded_walks(
@@ -234,7 +241,7 @@ def work_through(
     items = ((key, work[key], run.until) for key in missing)
     ends: set[str] = set()  # how personalisations ended
     errors: list[Failure] = []
-    for key, part, failures in parallel(_compute, fold, items, n_jobs, prefer):
+    for key, part, failures in parallel(compute_part, fold, items, n_jobs, prefer):
         if part is None:
             continue
         personalizations, traces, _ = part
@@ -248,7 +255,7 @@ def work_through(
         raise RuntimeError(f"{stage}: every personalisation ended by an error: {errors[0].text}")
 
 
-def _compute(
+def compute_part(
     fold: Callable[..., Part], key: str, given: tuple[Any, ...], until: float
 ) -> tuple[str, Part | None, tuple[Failure, ...]]:
     """Part of a key, and the runs that failed meanwhile; nothing once the time is over."""

@@ -205,8 +205,7 @@ class Game:
 
     def _afresh(self, vito: Vito, rng: np.random.Generator, why: str) -> Move:
         """Begin anew at the next start candidate, as Vito does."""
-        assert vito.initializer is not None
-        candidates = vito.initializer.candidates(self.problem.measured(self.patient))
+        candidates = vito.candidates(self.patient)
         if self.n_candidates < len(candidates):
             x = candidates[self.n_candidates]
             self.n_candidates += 1

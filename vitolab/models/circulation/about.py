@@ -31,6 +31,14 @@ RANGES = {
     "pulmonary_systolic": (4.0, 250.0, "mmHg"),
     "pulmonary_diastolic": (0.0, 150.0, "mmHg"),
     "la_mean": (-5.0, 100.0, "mmHg"),
+    "ra_mean": (-5.0, 60.0, "mmHg"),
+    "lv_edp": (-5.0, 100.0, "mmHg"),
+    "lv_dpdt": (50.0, 10000.0, "mmHg/s"),
+    "rv_dpdt": (20.0, 4000.0, "mmHg/s"),
+    "la_volume_max": (5.0, 1500.0, "mL"),
+    "la_volume_min": (1.0, 1400.0, "mL"),
+    "ra_volume_max": (5.0, 1500.0, "mL"),
+    "ra_volume_min": (1.0, 1400.0, "mL"),
 }
 
 #: Not so the diastolic and the mean pulmonary pressure, which lie within each other's error of
@@ -43,6 +51,8 @@ RISING = (
     ("rv_esv", "rv_edv"),
     ("pulmonary_mean", "pulmonary_systolic"),
     ("pulmonary_diastolic", "pulmonary_systolic"),
+    ("la_volume_min", "la_volume_max"),
+    ("ra_volume_min", "ra_volume_max"),
 )
 
 PICTURE = Curves(
@@ -128,8 +138,8 @@ def _lesson(setup: str, n_states: int) -> Lesson:
 MODEL = Model(
     name="circulation",
     # The further setups take 100 states per parameter, as 6p does; the scouting patients hardly
-    # tell one number from another there.
-    n_states={**PAPER_N_STATES, "9p": 900, "12p": 1200},
+    # tell one number from another in 9p and 12p.
+    n_states={**PAPER_N_STATES, "9p": 900, "12p": 1200, "20p": 2000},
     setup="6p",
     problem=_problem,
     patients=_patients,

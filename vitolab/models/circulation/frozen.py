@@ -10,7 +10,8 @@ peak-systolic 85 to 163 (83 to 182), end-diastolic 49 to 93 (48 to 99), ejection
 
 Not every patient need have a solution in every setup. With two and three parameters the dead
 volume is fixed, and the model does not reach the largest hearts (C10, 631 mL). How many patients
-any method solved is part of each convergence study: `vitolab.plots.solvable_table`.
+any method solved is part of each convergence study: `vitolab.plots.solvable_table`. In 20p each of
+the 48 patients for evaluation has one.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from pathlib import Path
 
 import numpy as np
 
-from vitolab.kernels.circulation import OUTPUTS
+from vitolab.kernels.circulation import FURTHER_OUTPUTS, OUTPUTS
 from vitolab.models.frozen import Cohort, read_checked
 from vitolab.problem import FloatArray, Patient
 
 CHECKSUMS = {
     "cohort.csv": "b970b316ad171ea13bdac002af25ead980111a365d79dc37882ddee9374e5719",
+    "cohort_further.csv": "6f8e626ac58ecd5b3a855bb9e3bdbb62b02e85b38e2dab399a41a7364c9d1ad6",
     "cohort_curves.csv": "e7c8e85b932f7f3d1bedb9f8328348382fa63f18e093c49efbf8374a3c894497",
 }
 
@@ -38,8 +40,8 @@ def cohort() -> Cohort:
     """Load the patients C01 to C56, 48 of them for evaluation.
 
     Each has the six objectives, right-heart measurements for richer problems (``rv_edv``,
-    ``rv_esv``, ``pulmonary_mean``, ``pulmonary_systolic``, ``pulmonary_diastolic``, ``la_mean``)
-    and ``heart_rate`` in its data.
+    ``rv_esv``, ``pulmonary_mean``, ``pulmonary_systolic``, ``pulmonary_diastolic``, ``la_mean``;
+    for 20p those of `vitolab.kernels.circulation.FURTHER_OUTPUTS`) and ``heart_rate`` in its data.
 
     Raises
     ------
@@ -47,8 +49,9 @@ def cohort() -> Cohort:
         If the file was changed.
     """
     patients: dict[str, list[Patient]] = {"scouting": [], "evaluation": []}
-    for row in _rows("cohort.csv"):
+    for row, more in zip(_rows("cohort.csv"), _rows("cohort_further.csv"), strict=True):
         measurements = {name: float(row[name]) for name in OUTPUTS}
+        measurements |= {name: float(more[name]) for name in FURTHER_OUTPUTS}
         data = {"heart_rate": float(row["heart_rate"])}
         patients[row["split"]].append(Patient(row["patient"], measurements, data))
     return Cohort(**patients)

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from vitolab.kernels import circulation as kernel
 from vitolab.models.circulation.parameters import (
     CONSTANTS,
+    FURTHER_PARAMETERS,
     HEART_RATE_RANGE,
     MMHG,
     PAPER_PARAMETERS,
@@ -18,7 +19,9 @@ from vitolab.problem import FloatArray, Patient
 
 _INPUTS = np.array([kernel.NAMES.index(CONSTANTS[p.name][0]) for p in PARAMETERS])
 _FACTORS = np.array([CONSTANTS[p.name][1] for p in PARAMETERS])
-_POSITIVE = np.array([p.name not in ("initial_volume", "lv_dead_volume") for p in PARAMETERS])
+_SIGNED = ("initial_volume", "lv_dead_volume")
+_POSITIVE = np.array([p.name not in _SIGNED and p.lower > 0.0 for p in PARAMETERS])
+_NOT_NEGATIVE = np.array([p.name not in _SIGNED for p in PARAMETERS])
 
 
 def heart_rate(patient: Patient) -> float:
@@ -67,7 +70,7 @@ def pack(
     x : array_like, shape (n, n_parameters)
     patient : Patient
         With ``heart_rate`` in its data.
-    setup : {"2p", "3p", "5p", "6p", "9p", "12p"}
+    setup : {"2p", "3p", "5p", "6p", "9p", "12p", "20p"}
     constants : dict, optional
         Other values, by name and in the units of `vitolab.kernels.circulation.TABLE`.
 
@@ -81,8 +84,9 @@ def pack(
         If a name is unknown, a parameter is not finite, an elastance, resistance, compliance or
         time is not positive, the maximum LV elastance is not above the minimum, the maximum RV
         elastance is below the minimum (an RV in which they are equal does not contract; blood
-        still passes it), or the pulmonary resistance is not above that of the root of the artery
-        (0.015 mmHg s/mL, 20 g/(cm⁴ s)).
+        still passes it), an active elastance or a leak is negative, the pulmonary resistance is not
+        above that of the root of the artery (0.015 mmHg s/mL, 20 g/(cm⁴ s)), or the aortic one
+        not above the characteristic one.
     """
     n = size_of(setup)
     x = np.asarray(x, dtype=np.float64)
@@ -91,12 +95,13 @@ def pack(
     rows = np.tile(kernel.DEFAULTS, (len(x), 1))
     for name, value in known(constants or {}).items():
         rows[:, kernel.NAMES.index(name)] = value
-    wrong = ~np.isfinite(x) | (_POSITIVE[:n] & ~(x > 0.0))
+    wrong = ~np.isfinite(x) | (_POSITIVE[:n] & ~(x > 0.0)) | (_NOT_NEGATIVE[:n] & ~(x >= 0.0))
     if wrong.any():
         row, i = np.argwhere(wrong)[0]
+        kind = "positive" if _POSITIVE[i] else "non-negative" if _NOT_NEGATIVE[i] else "finite"
         raise ValueError(
             f"row {row}: {PARAMETERS[i].name} is {x[row, i]:g} {PARAMETERS[i].unit}, expected a "
-            f"{'positive' if _POSITIVE[i] else 'finite'} number"
+            f"{kind} number"
         )
     rows[:, _INPUTS[:n]] = x * _FACTORS[:n]
     weak = rows[:, kernel.LV_EMAX] <= rows[:, kernel.LV_EMIN]
@@ -108,6 +113,8 @@ def pack(
         )
     if n > len(PAPER_PARAMETERS):
         _finish_right(rows, x)
+    if n > len(PAPER_PARAMETERS) + len(FURTHER_PARAMETERS):
+        _finish_lab(rows)
     rows[:, kernel.HEART_PERIOD] = 60.0 / heart_rate(patient)
     return rows
 
@@ -130,4 +137,20 @@ def _finish_right(rows: FloatArray, x: FloatArray) -> None:
         raise ValueError(
             f"row {row}: rv_emax is {rows[row, kernel.RV_EMAX]:g} mmHg/mL, expected at least the "
             f"minimum elastance {rows[row, kernel.RV_EMIN]:g}"
+        )
+
+
+def _finish_lab(rows: FloatArray) -> None:
+    """Take atrial maxima from what contraction adds, and the aortic root as a share."""
+    rows[:, kernel.LA_EMAX] += rows[:, kernel.LA_EMIN]
+    rows[:, kernel.RA_EMAX] += rows[:, kernel.RA_EMIN]
+    rows[:, kernel.CHARACTERISTIC_SHARE] /= rows[:, kernel.AORTIC_RESISTANCE]
+    high = rows[:, kernel.CHARACTERISTIC_SHARE] >= 1.0
+    if high.any():
+        row = int(np.argmax(high))
+        total = rows[row, kernel.AORTIC_RESISTANCE] * MMHG
+        root = rows[row, kernel.CHARACTERISTIC_SHARE] * total
+        raise ValueError(
+            f"row {row}: aortic_resistance is {total:.6g} g/(cm⁴ s), expected above the "
+            f"characteristic resistance {root:.6g}"
         )

@@ -26,7 +26,7 @@ from vitolab.problem import FloatArray, IntArray, Patient, Problem
 from vitolab.running import Answers
 
 VERSION = "1"
-STABLE_TIME_STEP = 0.01  # s; the fastest mode of the domain allows 0.0116
+STABLE_TIME_STEP = 0.01  # s; the fastest mode of the domain allows 0.0109
 
 # blood in all, and what of it stretches nothing
 _HELD = [kernel.INITIAL_VOLUME, kernel.REFERENCE_VOLUME]
@@ -36,7 +36,8 @@ _DEAD = [
     kernel.LA_DEAD_VOLUME,
     kernel.RA_DEAD_VOLUME,
 ]
-_COLUMNS = np.array([kernel.OUTPUTS.index(o.name) for o in OBJECTIVES])
+_OUTPUTS = kernel.OUTPUTS + kernel.FURTHER_OUTPUTS
+_COLUMNS = np.array([_OUTPUTS.index(o.name) for o in OBJECTIVES])
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Numerics:
     Attributes
     ----------
     time_step : float
-        Longest time step, s. An absolute time: the explicit method is unstable above 0.0116.
+        Longest time step, s. An absolute time: the explicit method is unstable above 0.0109.
     tolerance : float
         Largest change of a volume over a periodic beat, mL.
     max_beats : int
@@ -79,8 +80,9 @@ class Runs:
 
     Attributes
     ----------
-    outputs : ndarray, shape (n, 12)
-        In the order of `vitolab.kernels.circulation.OUTPUTS`: mL, mmHg, ms. Failed runs too.
+    outputs : ndarray, shape (n, 12) or (n, 20)
+        In the order of `vitolab.kernels.circulation.OUTPUTS`, in 20p followed by
+        ``FURTHER_OUTPUTS``: mL, mmHg, ms, mmHg/s. Failed runs too.
     status : ndarray of int, shape (n,)
         Bits, e.g. `vitolab.kernels.circulation.LOW_OUTPUT`.
     beats : ndarray of int, shape (n,)
@@ -112,15 +114,22 @@ def run(
     **constants: float,
 ) -> Runs:
     """Forward runs with everything the kernel says about them; see `pack` for the arguments."""
-    return _run(pack(x, patient, setup, constants), numerics)
+    return _run(pack(x, patient, setup, constants), numerics, size_of(setup))
 
 
-def _run(rows: FloatArray, numerics: Numerics) -> Runs:
-    """Run rows of constants."""
-    start = kernel.initial_states(rows)
-    return Runs(
-        *kernel.simulate(rows, start, numerics.time_step, numerics.tolerance, numerics.max_beats)
+def _run(rows: FloatArray, numerics: Numerics, n_outputs: int = 0) -> Runs:
+    """Run rows of constants; the further outputs cost another beat."""
+    outputs, status, beats, start = kernel.simulate(
+        rows,
+        kernel.initial_states(rows),
+        numerics.time_step,
+        numerics.tolerance,
+        numerics.max_beats,
     )
+    if n_outputs > kernel.N_OUTPUTS:
+        more = kernel.examine(rows, start, numerics.time_step)
+        outputs = np.concatenate([outputs, more], axis=1)
+    return Runs(outputs, status, beats, start)
 
 
 def curves(
@@ -216,11 +225,12 @@ def problem(
 
     Patients need ``heart_rate`` (beats per minute, 30 to 200) in their data. With the setups 2p
     and 3p, whose dead volume stays at 10 mL, the model cannot reach end-diastolic volumes above
-    about 520 and 550 mL.
+    about 520 and 550 mL. In 20p the measurements leave two to four combinations of parameters
+    open, see `vitolab.models.circulation.parameters`; a run costs one beat more.
 
     Parameters
     ----------
-    setup : {"2p", "3p", "5p", "6p", "9p", "12p"}
+    setup : {"2p", "3p", "5p", "6p", "9p", "12p", "20p"}
         How many parameters and objectives, in the order of `PARAMETERS` and `OBJECTIVES`; the
         first six are the paper's.
     numerics : Numerics

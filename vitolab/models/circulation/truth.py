@@ -11,6 +11,7 @@ from pathlib import Path
 from vitolab.models.circulation.parameters import (
     CONSTANTS,
     FURTHER_PARAMETERS,
+    LAB_PARAMETERS,
     MMHG,
     PAPER_PARAMETERS,
 )
@@ -35,12 +36,18 @@ def truth() -> dict[str, dict[str, float]]:
     found = {}
     for row in _rows():
         true = {p.name: float(row[p.name]) for p in PAPER_PARAMETERS}
-        for p in FURTHER_PARAMETERS:
+        for p in FURTHER_PARAMETERS + LAB_PARAMETERS:
             name, factor = CONSTANTS[p.name]
             true[p.name] = float(row[f"constant:{name}"]) / factor
         # the parameter is the total resistance, the constant what follows the root of the artery
         true["pulmonary_resistance"] += (
             float(row["constant:pulmonary_characteristic_resistance"]) * MMHG
+        )
+        true["la_active_elastance"] -= true["la_emin"]
+        true["ra_active_elastance"] -= true["ra_emin"]
+        # the constant is a share of the aortic resistance
+        true["aortic_characteristic_resistance"] = (
+            float(row["constant:characteristic_share"]) * true["aortic_resistance"]
         )
         found[row["patient"]] = true
     return found

@@ -17,7 +17,10 @@ from numpy.typing import NDArray
 from vitolab.files import ArrayCache, digest, source_version
 
 #: Modules without a part in building a heart.
-APART = ("__init__", "model", "ratios", "solvability", "frozen", "truth", "generate", "draws")
+APART = (
+    *("__init__", "model", "ratios", "geometry"),
+    *("solvability", "frozen", "truth", "generate", "draws"),
+)
 
 
 def cache_folder() -> Path:

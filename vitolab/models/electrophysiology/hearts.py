@@ -36,7 +36,17 @@ from vitolab.parallel.processes import watched
 from vitolab.parallel.threads import one_thread
 from vitolab.problem import FloatArray, Patient
 
-__all__ = ["LEAD_FIELDS", "NUMBERS", "SHAPE", "Heart", "heart", "in_torso", "prepare", "prepared"]
+__all__ = [
+    "LEAD_FIELDS",
+    "NUMBERS",
+    "SHAPE",
+    "Heart",
+    "heart",
+    "in_torso",
+    "placed_anatomy",
+    "prepare",
+    "prepared",
+]
 
 LEAD_FIELDS = ("bem", "infinite")
 SPACING = 3.6  # mm
@@ -164,6 +174,30 @@ def prepared(description: Description, lead_field: str, folder: Path | None = No
     folder = cache_folder() if folder is None else folder
     geometry = _geometry(description, folder)
     return Heart(**geometry, weights=_weights(description, lead_field, folder))
+
+
+def placed_anatomy(description: Description, folder: Path) -> tuple[Anatomy, FloatArray]:
+    """Give a heart without its leads, as `prepared` does.
+
+    Parameters
+    ----------
+    description : Description
+    folder : Path
+        Of the cache, see `cache_folder`.
+
+    Returns
+    -------
+    anatomy : Anatomy
+    placed : ndarray, shape (n, 3)
+        Nodes in the torso frame, mm.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be built.
+    """
+    geometry = _geometry(description, folder)
+    return geometry["anatomy"], geometry["placed"]
 
 
 @lru_cache(maxsize=100)  # 3 MB each

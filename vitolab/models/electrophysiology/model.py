@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from vitolab.files import digest, source_version
 from vitolab.kernels import activation as kernel
-from vitolab.models.electrophysiology import ratios
+from vitolab.models.electrophysiology import geometry, ratios
 from vitolab.models.electrophysiology.cache import version
 from vitolab.models.electrophysiology.description import described
 from vitolab.models.electrophysiology.hearts import LEAD_FIELDS, Heart, heart
@@ -106,7 +106,9 @@ def problem(
 ) -> Problem:
     """Personalise conduction speeds from QRS duration and electrical axis.
 
-    Patients need ``anatomy`` in their data, see `vitolab.models.electrophysiology.heart`.
+    Patients need ``anatomy`` in their data, see `vitolab.models.electrophysiology.heart`; the
+    geometry of their hearts is what is known of them, see
+    `vitolab.models.electrophysiology.geometry`.
 
     Parameters
     ----------
@@ -125,7 +127,8 @@ def problem(
     """
     definition = Definition(lead_field, mode, duration, axis)
     exact = Definition(lead_field, "exact", duration, axis)
-    sources = source_version(kernel.__file__, ratios.__file__, Path(__file__))
+    modules = (kernel.__file__, ratios.__file__, geometry.__file__)
+    sources = source_version(*modules, Path(__file__))
     options = digest(mode, duration, axis)[:6]
     return Problem(
         name=f"electrophysiology-{lead_field}",
@@ -134,6 +137,8 @@ def problem(
         objectives=OBJECTIVES,
         simulate=partial(outputs, definition=definition),
         confirm=partial(outputs, definition=exact) if mode == "table" else None,
+        features=tuple(geometry.GEOMETRY),
+        featuring=geometry.of_patient,
     )
 
 

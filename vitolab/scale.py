@@ -1,4 +1,4 @@
-"""Coordinates in which an agent with continuous actions thinks."""
+"""Coordinates in which methods with continuous steps think."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ class Scale:
     def _by_ratio(self) -> BoolArray:
         return np.array([p.scale == "log" for p in self.problem.parameters])
 
+    @property
+    def is_by_ratio(self) -> bool:
+        """Whether any parameter acts by ratio: otherwise both ways of drawing are the same."""
+        return bool(self._by_ratio.any())
+
     @cached_property
     def _ends(self) -> FloatArray:
         """Both ends of Ω, where equal distances count alike."""
@@ -40,3 +45,7 @@ class Scale:
         inner[..., self._by_ratio] = np.exp(inner[..., self._by_ratio])
         x: FloatArray = np.clip(inner, self.problem.lower, self.problem.upper)
         return x
+
+    def draw(self, rng: np.random.Generator, n: int = 1) -> FloatArray:
+        """Draw parameters uniformly in the unit cube, shape (n, n_parameters)."""
+        return self.parameters(rng.random((n, self.problem.n_parameters)))

@@ -1,0 +1,261 @@
+"""Runs of the models of patients, flattened: what methods learn from that plan on stored runs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vitolab.features import Features
+from vitolab.fit import Fit
+from vitolab.objects import Value
+from vitolab.problem import FloatArray, IntArray, Patient, Problem
+from vitolab.quantities import BEYOND
+from vitolab.saved import check_arrays, check_limits, check_range
+from vitolab.scale import Scale
+from vitolab.trajectories import Trajectories
+from vitolab.walks import ROUNDING, checked_runs
+
+APART = 0.15  # share of Ω, in the parameter that differs most, from which two starts are apart
+N_APART = 12  # starts among the stored runs
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Experience(Value):
+    """Runs that did not fail, patient after patient.
+
+    Attributes
+    ----------
+    problem : Problem
+    u : ndarray, shape (n, n_parameters)
+        Parameters in the unit cube, see `vitolab.scale.Scale`.
+    y : ndarray, shape (n, n_objectives)
+        Outputs over the tolerances ψ.
+    patient : ndarray of int, shape (n,)
+        Whose model was run, by its position in `known`.
+    known : ndarray, shape (n_patients, n_features)
+        What is known of the patients, see `Problem.featured`; NaN where nothing is.
+    """
+
+    problem: Problem
+    u: FloatArray
+    y: FloatArray
+    patient: IntArray
+    known: FloatArray
+
+    @classmethod
+    def none(cls, problem: Problem) -> Experience:
+        """No runs."""
+        return cls(
+            problem,
+            np.empty((0, problem.n_parameters)),
+            np.empty((0, problem.n_objectives)),
+            np.empty(0, dtype=np.int64),
+            np.empty((0, len(problem.features))),
+        )
+
+    @classmethod
+    def learn(cls, problem: Problem, walks: Trajectories | Experience) -> Experience:
+        """Flatten walks; experience is taken as it is.
+
+        Raises
+        ------
+        ValueError
+            If no run among them succeeded.
+        """
+        if isinstance(walks, Experience):
+            if not len(walks.u):
+                raise ValueError(f"problem {problem.name!r}: there are no runs to learn from")
+            for what in ("parameters", "objectives", "features"):
+                if getattr(walks.problem, what) != getattr(problem, what):
+                    raise ValueError(
+                        f"the runs are those of problem {walks.problem.name!r}, whose {what} are "
+                        f"others than those of {problem.name!r}"
+                    )
+            return replace(walks, problem=problem)
+        counted = checked_runs(problem, walks)
+        patient = np.broadcast_to(walks.patient[:, np.newaxis], counted.shape)[counted]
+        known = walks.features
+        if known is None:
+            known = np.full((len(walks.patients), len(problem.features)), np.nan)
+        u = Scale(problem).unit(walks.x[counted])
+        return cls(problem, u, walks.y[counted] / problem.tolerance, patient, known)
+
+    def after(self, fits: Sequence[tuple[Patient, Fit]]) -> Experience:
+        """Experience with the runs of personalisations, too; failed ones are left out.
+
+        Each personalisation counts as a patient of its own. Nothing is learned from a fit of
+        other objectives, as of a patient who lacks a measurement.
+        """
+        u, y, patient, known = [self.u], [self.y], [self.patient], [self.known]
+        whole = tuple(o.name for o in self.problem.objectives)
+        names = tuple(p.name for p in self.problem.parameters)
+        for _, fit in fits:
+            if fit.parameters != names:
+                raise ValueError(
+                    f"a fit has the parameters {', '.join(fit.parameters)}, expected "
+                    f"{', '.join(names)}"
+                )
+        taught = [each for each in fits if each[1].objectives == whole]
+        for i, (who, fit) in enumerate(taught):
+            answered = np.isfinite(fit.trace.y).all(axis=1)
+            u.append(self.scale.unit(fit.trace.x[answered]))
+            y.append(fit.trace.y[answered] / self.problem.tolerance)
+            patient.append(np.full(answered.sum(), len(self.known) + i))
+            known.append(self.problem.featured(who)[np.newaxis])
+        return Experience(
+            self.problem,
+            np.concatenate(u),
+            np.concatenate(y),
+            np.concatenate(patient),
+            np.concatenate(known),
+        )
+
+    def observing(self, problem: Problem) -> Experience:
+        """Experience of a problem with some of the objectives, see `Problem.observed`."""
+        names = [o.name for o in self.problem.objectives]
+        columns = [names.index(o.name) for o in problem.objectives]
+        return replace(self, problem=problem, y=self.y[:, columns])
+
+    @property
+    def scale(self) -> Scale:
+        """Coordinates of the parameters."""
+        return Scale(self.problem)
+
+    @cached_property
+    def features(self) -> Features:
+        """Mean and spread of the features of the patients."""
+        return Features.of_patients(self.known)
+
+    @cached_property
+    def f(self) -> FloatArray:
+        """Features of each run's patient in standard deviations, shape (n, n_features)."""
+        return self.features.standard(self.known)[self.patient]
+
+    @cached_property
+    def inputs(self) -> FloatArray:
+        """What emulators are given: parameters from −1 to 1 over Ω, and features; (n, n_inputs)."""
+        return np.concatenate([2.0 * self.u - 1.0, self.f], axis=1)
+
+    def featured(self, patient: Patient) -> FloatArray:
+        """Features of a patient in standard deviations, shape (n_features,); 0 where not known."""
+        return self.features.standard(self.problem.featured(patient))
+
+    def misfit(self, y: FloatArray, z: FloatArray) -> FloatArray:
+        """Misfit y − z where both are over ψ."""
+        psi = self.problem.tolerance
+        return self.problem.misfit(y * psi, z * psi) / psi
+
+    @cached_property
+    def centre(self) -> FloatArray:
+        """Outputs from which angles are counted: their mean direction; shape (n_objectives,).
+
+        The jump of an angle is then where fewest runs are, the same for all patients.
+        """
+        angular, psi = self.problem.angular, self.problem.tolerance
+        centre = np.zeros(len(angular))
+        if len(self.y) and angular.any():
+            turn = np.exp(1j * np.radians(self.y[:, angular] * psi[angular])).mean(axis=0)
+            centre[angular] = np.degrees(np.angle(turn)) / psi[angular]
+        return centre
+
+    def unwrapped(self, y: FloatArray) -> FloatArray:
+        """Outputs over ψ with angles counted from `centre`, shape (n, n_objectives)."""
+        return np.where(self.problem.angular, self.centre + self.misfit(y, self.centre), y)
+
+    def distance(self, patient: Patient) -> tuple[FloatArray, FloatArray]:
+        """How far each run is from a patient.
+
+        Returns
+        -------
+        misfit, unlike : ndarray, shape (n,)
+            Sum of the squares of the misfits in tolerances, and of the differences of the features
+            in standard deviations.
+        """
+        z = self.problem.measured(patient) / self.problem.tolerance
+        with np.errstate(over="ignore"):
+            misfit = (self.misfit(self.y, z) ** 2).sum(axis=1)
+        return misfit, ((self.f - self.featured(patient)) ** 2).sum(axis=1)
+
+    def near(self, patient: Patient) -> Iterator[FloatArray]:
+        """Parameters of runs in the unit cube, the nearest first, then others that are apart.
+
+        Near by the misfits; features settle ties.
+
+        Yields
+        ------
+        ndarray, shape (n_parameters,)
+            Within Ω, which walks may have left.
+        """
+        misfit, unlike = self.distance(patient)
+        rest = np.clip(self.u[np.lexsort((unlike, misfit))], 0.0, 1.0)
+        for _ in range(N_APART):
+            if not len(rest):
+                return
+            nearest = rest[0]
+            yield nearest
+            rest = rest[np.abs(rest - nearest).max(axis=1) > APART]
+
+    @property
+    def source(self) -> str:
+        """Where start candidates come from, in words."""
+        return f"the nearest of {len(self.u)} runs"
+
+    def candidates(self, patient: Patient) -> FloatArray:
+        """Start candidates within Ω, those of `near`; shape (m, n_parameters)."""
+        near = np.reshape(list(self.near(patient)), (-1, self.u.shape[1]))
+        return self.scale.parameters(near)
+
+    @cached_property
+    def key(self) -> str:
+        """SHA-256 of the runs and of whose they are, as 64 hexadecimal digits."""
+        hasher = hashlib.sha256()
+        for name, array in self.to_arrays().items():
+            hasher.update(f"{name} {array.dtype.str} {array.shape} ".encode() + array.tobytes())
+        return hasher.hexdigest()
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Plain arrays from which `from_arrays` makes the same experience."""
+        return {name: getattr(self, name) for name in ARRAYS}
+
+    @classmethod
+    def from_arrays(cls, problem: Problem, arrays: Mapping[str, NDArray[Any]]) -> Experience:
+        """Read what `to_arrays` gave."""
+        return cls(problem, **{name: arrays[name] for name in ARRAYS})
+
+
+ARRAYS = ("u", "y", "patient", "known")
+
+
+def check_experience(path: Path, problem: Problem, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Refuse arrays of a file that are no experience with this problem.
+
+    Raises
+    ------
+    ValueError
+        If an array is missing or of another kind or shape, holds a number beyond all measure or
+        a point outside the domain, or a run belongs to no patient.
+    """
+    n = len(arrays["u"]) if "u" in arrays and arrays["u"].ndim else None
+    check_arrays(
+        path,
+        arrays,
+        {
+            "u": ("f", (n, problem.n_parameters)),
+            "y": ("f", (n, problem.n_objectives)),
+            "patient": ("i", (n,)),
+            "known": ("f", (None, len(problem.features))),
+        },
+        may_fail=("known",),
+    )
+    # where walks may leave the domain, runs lie outside it
+    beyond = BEYOND if problem.border == "free" else ROUNDING
+    check_limits(path, "u", arrays["u"], -beyond, 1.0 + beyond)
+    check_limits(path, "y", arrays["y"], -BEYOND, BEYOND)
+    check_range(path, "patient", arrays["patient"], 0, len(arrays["known"]) - 1)
