@@ -216,3 +216,22 @@ def test_a_jump_of_the_outputs_traps_nobody():
         fit = ContinuousVito.learn(problem, walks.without(patient.name)).personalize(patient)
         assert fit.solved
         assert fit.n_runs <= 30
+
+
+def test_runs_without_a_logarithm_are_left_out():
+    """Walks that may leave the domain reach values that a logarithmic scale does not have."""
+    problem = Problem(
+        "ratio",
+        "1",
+        (Parameter("s", "s", "", 0.1, 10.0, 1.0, 0.1, "log"),),
+        (Objective("t", "t", "", 0.05),),
+        lambda x, patient: np.sqrt(np.abs(x)),
+        border="free",
+    )
+    patients = [Patient(f"R{i}", {"t": 1.0 + 0.2 * i}) for i in range(3)]
+    walks = explore(problem, patients, n_episodes=3, n_steps=40, seed=0)
+    assert (walks.x[walks.counted] <= 0.0).any()
+    agent = ContinuousVito.learn(problem, walks)
+    assert len(agent.experience.u) < walks.counted.sum()
+    for patient in patients:
+        assert agent.personalize(patient).solved

@@ -84,8 +84,11 @@ class Experience(Value):
         known = walks.features
         if known is None:
             known = np.full((len(walks.patients), len(problem.features)), np.nan)
-        u = Scale(problem).unit(walks.x[counted])
-        return cls(problem, u, walks.y[counted] / problem.tolerance, patient, known)
+        u, y = Scale(problem).unit(walks.x[counted]), walks.y[counted] / problem.tolerance
+        if problem.border != "free":  # but for rounding
+            u = np.clip(u, 0.0, 1.0)
+        on_scale = np.isfinite(u).all(axis=1)  # walks that left Ω may have no logarithm
+        return cls(problem, u[on_scale], y[on_scale], patient[on_scale], known)
 
     def after(self, fits: Sequence[tuple[Patient, Fit]]) -> Experience:
         """Experience with the runs of personalisations, too; failed ones are left out.

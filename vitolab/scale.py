@@ -33,9 +33,13 @@ class Scale:
         return ends
 
     def unit(self, x: FloatArray) -> FloatArray:
-        """Coordinates of parameters within Ω, shape (..., n_parameters)."""
+        """Coordinates of parameters, in [0, 1] within Ω, shape (..., n_parameters).
+
+        Not finite where a parameter on a logarithmic scale is not positive.
+        """
         inner = np.array(x, dtype=np.float64)
-        inner[..., self._by_ratio] = np.log(inner[..., self._by_ratio])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            inner[..., self._by_ratio] = np.log(inner[..., self._by_ratio])
         unit: FloatArray = (inner - self._ends[0]) / (self._ends[1] - self._ends[0])
         return unit
 
