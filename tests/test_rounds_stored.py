@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from part_store import Parts
 from typer.testing import CliRunner
 
 from vitolab.cli import app
@@ -105,3 +106,10 @@ def test_the_command_refuses_what_would_not_be_used(own, monkeypatch, more, said
     with pytest.raises(ValueError, match=said):
         personalize("problem.toml", "--patients", "patients.csv", "--learn-as-you-go", *more)
     assert not (own / "results").exists()
+
+
+def test_a_method_that_keeps_to_no_budget_takes_no_total(linear_problem, linear_patients):
+    """Its runs cannot be shared."""
+    method = Continuing(linear_problem, "bobyqa-cascade-stable", Experience.none(linear_problem))
+    with pytest.raises(ValueError, match="total_runs is 9, which bobyqa-cascade-stable does not"):
+        one_after_another(Parts(), "s", method, linear_patients[:2], total_runs=9)

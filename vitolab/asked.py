@@ -1,8 +1,8 @@
-"""Counts and seeds that a caller asks for, checked where they come in."""
+"""Counts, chances and seeds that a caller asks for, checked where they come in."""
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 #: Largest whole number of 64 bits.
@@ -45,6 +45,20 @@ def checked_count(name: str, value: Any, least: int = 1, most: int = MOST) -> in
         expected = f"at least {least}" if count < least else f"at most {most}"
         raise ValueError(f"{name} is {shown(count)}, expected {expected}")
     return count
+
+
+def checked_chance(name: str, value: Any) -> float:
+    """Check a chance below certainty: a number from 0 to below 1.
+
+    Raises
+    ------
+    ValueError
+        If it is something else.
+    """
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not 0.0 <= float(value) < 1.0:
+        raise ValueError(f"{name} is {shown(value)}, expected from 0 to below 1")
+    return float(value)
 
 
 def checked_seed(seed: Any, name: str = "seed") -> int:

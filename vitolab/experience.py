@@ -150,11 +150,6 @@ class Experience(Value):
         """Features of a patient in standard deviations, shape (n_features,); 0 where not known."""
         return self.features.standard(self.problem.featured(patient))
 
-    def misfit(self, y: FloatArray, z: FloatArray) -> FloatArray:
-        """Misfit y − z where both are over ψ."""
-        psi = self.problem.tolerance
-        return self.problem.misfit(y * psi, z * psi) / psi
-
     @cached_property
     def centre(self) -> FloatArray:
         """Outputs from which angles are counted: their mean direction; shape (n_objectives,).
@@ -170,7 +165,9 @@ class Experience(Value):
 
     def unwrapped(self, y: FloatArray) -> FloatArray:
         """Outputs over ψ with angles counted from `centre`, shape (n, n_objectives)."""
-        return np.where(self.problem.angular, self.centre + self.misfit(y, self.centre), y)
+        return np.where(
+            self.problem.angular, self.centre + self.problem.relative_misfit(y, self.centre), y
+        )
 
     def distance(self, patient: Patient) -> tuple[FloatArray, FloatArray]:
         """How far each run is from a patient.
@@ -183,7 +180,7 @@ class Experience(Value):
         """
         z = self.problem.measured(patient) / self.problem.tolerance
         with np.errstate(over="ignore"):
-            misfit = (self.misfit(self.y, z) ** 2).sum(axis=1)
+            misfit = (self.problem.relative_misfit(self.y, z) ** 2).sum(axis=1)
         return misfit, ((self.f - self.featured(patient)) ** 2).sum(axis=1)
 
     def near(self, patient: Patient) -> Iterator[FloatArray]:

@@ -248,7 +248,7 @@ class Problem(Domain, Value):
         shape = (len(self.features),)
         try:
             f = np.array(self.featuring(patient), dtype=float)
-        except Exception:
+        except Exception:  # code of the model: what it cannot compute is not known
             return np.full(shape, np.nan)
         if f.shape != shape:
             raise ValueError(
@@ -273,6 +273,10 @@ class Problem(Domain, Value):
         if angular.any():
             c[..., angular] = 180.0 - np.mod(180.0 - c[..., angular], 360.0)
         return c
+
+    def relative_misfit(self, y: FloatArray, z: FloatArray) -> FloatArray:
+        """Misfit as `misfit`, where outputs, measurements and misfit are all over ψ."""
+        return self.misfit(y * self.tolerance, z * self.tolerance) / self.tolerance
 
     def exact(self, x: FloatArray, patient: Patient) -> Runs:
         """Run the model itself, as `run` does: ``confirm`` where ``simulate`` is approximate."""

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.stats import qmc
 
 from vitolab.problem import BoolArray, FloatArray, Problem
+
+N_FIRST = 10  # runs with which a method begins that has none to learn from
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,20 @@ class Scale:
             inner[..., self._by_ratio] = np.log(inner[..., self._by_ratio])
         unit: FloatArray = (inner - self._ends[0]) / (self._ends[1] - self._ends[0])
         return unit
+
+    def first(self, rng: np.random.Generator) -> FloatArray:
+        """Points in the unit cube with which a method begins that knows nothing.
+
+        The default values, and points of a scrambled Sobol sequence.
+
+        Returns
+        -------
+        ndarray, shape (N_FIRST, n_parameters)
+        """
+        power = int(np.ceil(np.log2(N_FIRST)))
+        spread = qmc.Sobol(self.problem.n_parameters, seed=rng).random_base2(power)
+        default = self.unit(self.problem.default)[np.newaxis]
+        return np.concatenate([default, spread])[:N_FIRST]
 
     def parameters(self, u: FloatArray) -> FloatArray:
         """Parameters of coordinates, within Ω, shape (..., n_parameters)."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
+from vitolab.asked import checked_chance
+
 #: Which runs give start candidates.
 Start = Literal["data-driven", "nearest"]
 
@@ -70,6 +72,7 @@ class Settings:
     restart: bool = True
 
     def __post_init__(self) -> None:
+        checked_chance("give_up", self.give_up)
         if self.start not in get_args(Start):
             known = " or ".join(get_args(Start))
             raise ValueError(f"start is {self.start!r:.60}, expected {known}")

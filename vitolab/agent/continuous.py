@@ -18,7 +18,7 @@ import numpy as np
 from vitolab.agent.course import Course
 from vitolab.agent.folder import ARRAYS, check_features, read_agent, write_agent
 from vitolab.agent.knowledge import Knowledge, knowledge_of
-from vitolab.asked import checked_seed
+from vitolab.asked import checked_chance, checked_seed
 from vitolab.experience import Experience, check_experience
 from vitolab.files import stream
 from vitolab.fit import Fit
@@ -74,8 +74,7 @@ class ContinuousVito(Value):
     give_up: float = 0.0
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.give_up < 1.0:
-            raise ValueError(f"give_up is {self.give_up!r}, expected from 0 to below 1")
+        checked_chance("give_up", self.give_up)
 
     def facts(self) -> dict[str, Any]:
         """Rows of the printed form, by name."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import qmc
 
 from vitolab.agent.covariance import Covariance
 from vitolab.agent.emulator import Emulator
@@ -13,8 +12,8 @@ from vitolab.agent.verdict import unreachable
 from vitolab.failures import Failure
 from vitolab.fit import Event, Fit, StopReason, Trace, budget
 from vitolab.problem import FloatArray, Patient, Problem
+from vitolab.scale import N_FIRST
 
-N_FIRST = 10  # runs spread over Ω before the first plan, unless as many are stored
 N_NEAR = 3  # stored runs from which plans start
 LEAST_RUNS = 2  # that answered, beside one per parameter, before a patient is ended
 UNREACHED = np.log(1e-3)  # chance below which the best compromise is run
@@ -105,12 +104,10 @@ class Course:
         if start is not None:
             x = np.clip(np.asarray(start, float), self.problem.lower, self.problem.upper)
             points.append(self.scale.unit(x))
-        missing = N_FIRST - len(self.experience.u)
+        missing = N_FIRST - len(self.experience.u) - len(points)
         if missing > 0:
-            if start is None:
-                points.append(self.scale.unit(self.problem.default))
-            spread = qmc.Sobol(self.problem.n_parameters, seed=self.rng).random_base2(4)
-            points += list(spread[: missing - len(points)])
+            first = self.scale.first(self.rng)
+            points += list(first[len(points) :][:missing])  # the default unless a start is given
         return points
 
     def _step(self) -> None:
@@ -189,7 +186,7 @@ class Course:
         """Compare outputs with what the emulator expected of them."""
         assert self.emulator is not None
         expected = self.emulator.at(a[np.newaxis], self.group, self.problem.n_parameters)
-        away = self.experience.misfit(found, expected.mean[0])
+        away = self.problem.relative_misfit(found, expected.mean[0])
         deviation = np.sqrt(expected.variance[0] + self.emulator.covariance.noise)
         error = np.abs(away) / np.maximum(deviation, LEAST)
         self.errors.append(float((error**2).mean()))

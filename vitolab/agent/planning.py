@@ -82,10 +82,6 @@ class Target:
             [2.0 * u - 1.0, np.broadcast_to(self.f, (len(u), len(self.f)))], axis=1
         )
 
-    def _misfit(self, mean: FloatArray) -> FloatArray:
-        psi = self.problem.tolerance
-        return self.problem.misfit(mean * psi, self.z * psi) / psi
-
     def residuals(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """What a descent makes small, and its derivatives by u, at one point."""
         n = len(u)
@@ -93,7 +89,7 @@ class Target:
         found = self.emulator.at(self._inputs(u[np.newaxis]), self.group, n)
         deviation = self.doubt * np.sqrt(found.variance[0])
         rise = self.doubt**2 * found.variance_slopes[0] / deviation[:, np.newaxis]
-        parts = [self._misfit(found.mean[0]), CAUTION * deviation]
+        parts = [self.problem.relative_misfit(found.mean[0], self.z), CAUTION * deviation]
         slopes = [2.0 * found.slopes[0], CAUTION * rise]
         if len(self.avoided):
             away = (self.avoided - u) / self.reach[:, np.newaxis]
@@ -115,7 +111,10 @@ class Target:
         log_probability : ndarray, shape (k,)
         """
         found = self.emulator.at(self._inputs(u), self.group, u.shape[1])
-        c, deviation = self._misfit(found.mean), self.doubt * np.sqrt(found.variance)
+        c, deviation = (
+            self.problem.relative_misfit(found.mean, self.z),
+            self.doubt * np.sqrt(found.variance),
+        )
         # of the two sides the one that is nearer; the differences of tails keep their digits
         far, near = (-1.0 - np.abs(c)) / deviation, (1.0 - np.abs(c)) / deviation
         log_near, log_far = log_ndtr(near), log_ndtr(far)

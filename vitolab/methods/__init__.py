@@ -1,4 +1,4 @@
-"""The methods that personalise: one table, which studies, figures and the command line read."""
+"""The methods that personalise: what they are called, how they are built, and how they learn."""
 
 from vitolab.methods.finding import build as build
 from vitolab.methods.finding import by_training as by_training

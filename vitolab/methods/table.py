@@ -34,8 +34,8 @@ PAPER = "vito"
 CONTINUOUS_AGENT = "vito-continuous"
 
 
-def _itself(learned: Any) -> Personalizer:
-    return learned  # type: ignore[no-any-return]
+def _itself(learned: Personalizer) -> Personalizer:
+    return learned
 
 
 def _deterministic(learned: Vito) -> Personalizer:
@@ -74,6 +74,8 @@ class Method:
         ``build(problem)`` gives a reference method.
     needs : tuple of str
         Names of the parameters and objectives without which the method does not apply.
+    keeps_to_budget : bool
+        Whether it ends when the forward runs allowed are made.
     begins : bool
         Whether it can act without any run to learn from.
     """
@@ -86,6 +88,7 @@ class Method:
     act: Callable[[Any], Personalizer] = _itself
     build: Callable[[Problem], Personalizer] | None = None
     needs: tuple[str, ...] = ()
+    keeps_to_budget: bool = True
     begins: bool = False
 
     def applies_to(self, problem: Problem) -> bool:
@@ -139,6 +142,7 @@ METHODS: Mapping[str, Method] = {
             "#6B5B00",
             "BOBYQA cascade, until stable",
             build=_optimiser("BobyqaCascade", until_stable=True),
+            keeps_to_budget=False,
             needs=_STAGES,
         ),
         Method("nelder-mead", "#D55E00", build=_optimiser("NelderMead")),

@@ -172,8 +172,6 @@ def personalize_file(
     train_on = [p for p in train_on if len(measured_objectives(problem, p)) == problem.n_objectives]
     left_out = {p.name: training_overlap(problem.observed(p), p, train_on) for p in table.patients}
     give_up = (GIVE_UP if learn_as_you_go else 0.0) if give_up is None else give_up
-    if not 0.0 <= give_up < 1.0:
-        raise ValueError(f"give_up is {give_up!r}, expected from 0 to below 1")
     settings = Settings(n_states=n_states, give_up=give_up)
     order = None
     if learn_as_you_go:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from vitolab.methods import CONTINUOUS_AGENT
 from vitolab.plots.paired import bootstrap, mcnemar, wilson
 from vitolab.plots.style import METHOD_COLORS
 from vitolab.plots.summary import setups_of
 
-CONTINUOUS = "vito-continuous"
 #: What the name of a setup ends in, in the stored tables, whose patients a method may give up.
 GIVES_UP = ", gives up"
 #: Positions in the order up to which each group of patients reaches; whoever is left is the last.
@@ -93,7 +93,7 @@ def continuing_table(personalizations: pd.DataFrame, whose: str = "synthetic") -
     return pd.DataFrame(table)
 
 
-def paired_table(personalizations: pd.DataFrame, method: str = CONTINUOUS) -> pd.DataFrame:
+def paired_table(personalizations: pd.DataFrame, method: str = CONTINUOUS_AGENT) -> pd.DataFrame:
     """A method against the best of the others, patient by patient.
 
     Parameters

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from vitolab.asked import checked_chance
 from vitolab.catalogue import CIRCULATION, ELECTROPHYSIOLOGY, GLUCOSE, ROSENBROCK
 from vitolab.methods import AGENTS, METHODS, REFERENCES, learns_states
 from vitolab.studies.base import (
@@ -113,9 +114,8 @@ def _giving_up(stored: StoredRun, repeat: int) -> Content:
 
 
 def _check(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Refuse a chance that is none below 1."""
-    if parameters["give_up"] >= 1.0:
-        raise ValueError(f"{STUDY.name}: give_up holds {parameters['give_up']:g}, expected below 1")
+    """Refuse a chance that is none."""
+    checked_chance(f"{STUDY.name}: give_up", parameters["give_up"])
     return {}
 
 

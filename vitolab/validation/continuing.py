@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
-from scipy.stats import qmc
 
 from vitolab.asked import checked_seed
 from vitolab.experience import Experience
-from vitolab.failures import Failure
 from vitolab.files import stream
 from vitolab.fit import Event, Fit, Personalizer, StopReason, Trace, budget
 from vitolab.guard import personalized
 from vitolab.methods import AGENTS, METHODS, Settings, build, learn, learns_states
 from vitolab.problem import FloatArray, Patient, Problem
-from vitolab.scale import Scale
+from vitolab.reference.least_squares import restarts
+from vitolab.reference.optimiser import Counter, EndedError
+from vitolab.scale import N_FIRST, Scale
 from vitolab.validation.parts import child_seed
-
-N_FIRST = 10  # runs spread over Ω with which a method begins that has none to learn from
 
 
 @dataclass(frozen=True)
@@ -124,25 +123,32 @@ class _Beginning:
     settings: Settings
 
     def personalize(self, patient: Patient, *, max_runs: int | None = None, seed: int = 0) -> Fit:
-        problem, allowed = self.problem, budget(self.problem, max_runs)
-        begun = first_runs(problem, patient, allowed, checked_seed(seed))
-        known = Experience.none(problem).after([(patient, begun)])
-        if begun.solved or begun.n_runs == allowed or not len(known.u):
-            return begun
-        agent = learn([self.method], problem, known, seed, self.settings)[self.method]
-        rest = agent.personalize(patient, max_runs=allowed - begun.n_runs, seed=seed)
-        return Fit.from_trace(
-            problem, _joined(begun.trace, rest.trace), rest.stop_reason, rest.note
-        )
+        """Personalise one patient, beginning at the default values."""
+        return self._fit(patient, None, budget(self.problem, max_runs), checked_seed(seed))
 
     def personalize_from(
         self, patient: Patient, starts: FloatArray, *, max_runs: int | None = None, seed: int = 0
     ) -> list[Fit]:
-        raise NotImplementedError("a method that has nothing to learn from takes no starts")
+        """Personalise one patient, beginning at each of the given starts."""
+        allowed, seed = budget(self.problem, max_runs), checked_seed(seed)
+        return [self._fit(patient, start, allowed, seed) for start in starts]
+
+    def _fit(self, patient: Patient, start: FloatArray | None, allowed: int, seed: int) -> Fit:
+        problem = self.problem
+        begun = first_runs(problem, patient, allowed, seed, start)
+        known = Experience.none(problem).after([(patient, begun)])
+        if begun.solved or begun.n_runs == allowed:
+            return begun
+        agent = learn([self.method], problem, known, seed, self.settings)[self.method]
+        rest = agent.personalize(patient, max_runs=allowed - begun.n_runs, seed=seed)
+        trace = _joined(begun.trace, rest.trace)
+        return Fit.from_trace(problem, trace, rest.stop_reason, rest.note)
 
 
-def first_runs(problem: Problem, patient: Patient, allowed: int, seed: int) -> Fit:
-    """Run a patient's model at the default values and at points spread over Ω.
+def first_runs(
+    problem: Problem, patient: Patient, allowed: int, seed: int, start: FloatArray | None = None
+) -> Fit:
+    """Run a patient's model at the default values, or a start, and at points spread over Ω.
 
     There are `N_FIRST` of them, and more until one answers. Ends with the first run that solves the
     patient.
@@ -154,39 +160,23 @@ def first_runs(problem: Problem, patient: Patient, allowed: int, seed: int) -> F
     allowed : int
         Runs at most.
     seed : int
+    start : ndarray, shape (n_parameters,), optional
     """
     rng = stream("first runs", problem.name, seed, patient.name)
-    power = int(np.ceil(np.log2(N_FIRST)))
-    unit = qmc.Sobol(problem.n_parameters, seed=rng).random_base2(power)
-    spread = Scale(problem).parameters(unit)
-    points = [problem.default, *spread][:N_FIRST]
-    z, x, y = problem.measured(patient), list[FloatArray](), list[FloatArray]()
-    failures: list[Failure] = []
-    reason = StopReason.BUDGET
-    while len(x) < allowed and (len(x) < N_FIRST or not np.isfinite(y).all(axis=1).any()):
-        if len(x) == len(points):
-            points.append(Scale(problem).parameters(rng.random(problem.n_parameters)))
-        point = points[len(x)]
-        runs = problem.run(point[np.newaxis], patient, confirm=z)
-        failures += runs.failures
-        x.append(point)
-        y.append(runs.y[0])
-        if problem.is_solved(problem.misfit(runs.y[0], z)):
-            reason = StopReason.SOLVED
-            break
-    event = np.full(len(x), Event.RESTART)
-    event[0] = Event.START
-    nothing = np.full(len(x), -1)
-    trace = Trace(
-        np.array(x),
-        np.array(y),
-        problem.misfit(np.array(y), z),
-        event.astype(np.int64),
-        nothing,
-        nothing,
-        failures=tuple(failures),
-    )
-    return Fit.from_trace(problem, trace, reason)
+    scale, counter = Scale(problem), Counter(problem, patient, allowed)
+    points = scale.first(rng)
+    if start is not None:
+        points[0] = scale.unit(np.clip(start, problem.lower, problem.upper))
+    answered = False
+    try:
+        for x in chain(map(scale.parameters, points), restarts(problem, rng)):
+            if answered and len(counter.x) >= N_FIRST:
+                break
+            answered |= bool(np.isfinite(counter.run(x)).all())
+            counter.next_event = Event.RESTART
+    except EndedError as ended:
+        return counter.fit(ended.reason)
+    return counter.fit(StopReason.BUDGET)
 
 
 def _joined(first: Trace, rest: Trace) -> Trace:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from vitolab.asked import checked_count, checked_seed
+from vitolab.asked import checked_chance, checked_count, checked_seed
 from vitolab.experience import Experience
 from vitolab.failures import Failure
 from vitolab.files import digest, stream
@@ -92,8 +92,7 @@ def from_nothing(
     [1, 1, 2, 2, 3, 3, 4, 4]
     """
     n_orders, seed = checked_count("n_orders", n_orders), checked_seed(seed)
-    if not 0.0 <= give_up < 1.0:
-        raise ValueError(f"give_up is {give_up!r}, expected from 0 to below 1")
+    give_up = checked_chance("give_up", give_up)
     known = [name for name in METHODS if can_continue(name)]
     for setup, problem in problems.items():
         for method in methods:

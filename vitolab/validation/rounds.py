@@ -16,7 +16,7 @@ from vitolab.experience import Experience
 from vitolab.failures import Failure, Kind
 from vitolab.files import digest
 from vitolab.fit import Fit, StopReason, budget
-from vitolab.methods import AGENTS
+from vitolab.methods import AGENTS, METHODS
 from vitolab.parallel.workers import parallel
 from vitolab.problem import Patient, Problem
 from vitolab.store.tables import fit_row, stored_fit, table
@@ -98,6 +98,11 @@ def one_after_another(
     at_a_time = checked_count("at_a_time", at_a_time)
     if total_runs is not None:
         total_runs = checked_count("total_runs", total_runs)
+        if not METHODS[method.method].keeps_to_budget:
+            raise ValueError(
+                f"total_runs is {total_runs}, which {method.method} does not keep to, expected "
+                "another method or no total"
+            )
     most = budget(method.problem, max_runs)
     keys = [digest("one after another", setup, method.method, p.name) for p in patients]
     n_found = sum([run.has_part(key) for key in keys])  # of all, so that the run knows of them

@@ -15,12 +15,10 @@ from itertools import chain, islice
 import numpy as np
 from scipy.optimize import least_squares
 
-from vitolab.experience import Experience
-from vitolab.files import stream
-from vitolab.fit import Event, Fit, budget
-from vitolab.objects import Value
+from vitolab.fit import Event, Fit
 from vitolab.parallel.threads import one_thread
-from vitolab.problem import FloatArray, Patient, Problem
+from vitolab.problem import FloatArray, Patient
+from vitolab.reference.opponents.opponent import Opponent
 from vitolab.reference.optimiser import Counter, EndedError
 from vitolab.scale import Scale
 
@@ -36,77 +34,21 @@ Emulator = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Correcting(Value, ABC):
-    """A method that plans on an emulator and corrects it by the runs that it makes.
-
-    Attributes
-    ----------
-    problem : Problem
-    stored : Experience
-    """
-
-    problem: Problem
-    stored: Experience
+class Correcting(Opponent, ABC):
+    """A method that plans on an emulator and corrects it by the runs that it makes."""
 
     @abstractmethod
     def emulator(self, patient: Patient) -> Emulator:
         """Emulate a patient's model, before anything was run."""
 
-    def personalize(self, patient: Patient, *, max_runs: int | None = None, seed: int = 0) -> Fit:
-        """Personalise one patient, starting where the emulator expects the solution.
-
-        Parameters
-        ----------
-        patient : Patient
-        max_runs : int, optional
-            Largest number of forward runs, the first one included; by default 50 per parameter.
-        seed : int
-            Of the restarts after those at stored runs.
-
-        Returns
-        -------
-        Fit
-            Its trace holds the misfit expected of each run.
-
-        Raises
-        ------
-        ValueError
-            If no run is allowed or a measurement is missing.
-        """
-        rng = stream(type(self).__name__, self.problem.name, seed, patient.name)
+    def _fit(
+        self, patient: Patient, start: FloatArray | None, max_runs: int, rng: np.random.Generator
+    ) -> Fit:
+        """Plan, run and correct; the trace holds the misfit expected of each run."""
+        if start is not None:
+            start = np.clip(np.asarray(start, float), self.problem.lower, self.problem.upper)
         with one_thread():
-            return _Course(self, patient, budget(self.problem, max_runs), rng).fit(None)
-
-    def personalize_from(
-        self, patient: Patient, starts: FloatArray, *, max_runs: int | None = None, seed: int = 0
-    ) -> list[Fit]:
-        """Personalise one patient from given starts, each of which is run first.
-
-        Parameters
-        ----------
-        patient : Patient
-        starts : ndarray, shape (n, n_parameters)
-            Moved into Ω.
-        max_runs : int, optional
-        seed : int
-            The outcome of a start does not depend on the other starts.
-
-        Returns
-        -------
-        list of Fit
-
-        Raises
-        ------
-        ValueError
-            If no run is allowed or a measurement is missing.
-        """
-        allowed, fits = budget(self.problem, max_runs), []
-        with one_thread():
-            for i, start in enumerate(starts):
-                rng = stream(type(self).__name__, self.problem.name, seed, patient.name, i)
-                x = np.clip(np.asarray(start, float), self.problem.lower, self.problem.upper)
-                fits.append(_Course(self, patient, allowed, rng).fit(x))
-        return fits
+            return _Course(self, patient, max_runs, rng).fit(start)
 
 
 class _Course:
@@ -161,7 +103,7 @@ class _Course:
         c = self.counter.run(x, self._expected(u)[0] * self.psi) / self.psi
         if not np.isfinite(c).all():
             return
-        error = c - self.stored.misfit(self.emulator(u)[0], self.z)
+        error = c - self.stored.problem.relative_misfit(self.emulator(u)[0], self.z)
         self.own = np.concatenate([self.own, u[np.newaxis]])
         self.errors = np.concatenate([self.errors, error[np.newaxis]])
         covariance: FloatArray = _covariance(self.own, self.own)
@@ -173,7 +115,10 @@ class _Course:
     def _expected(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Expected misfit at a point over ψ, and its derivatives."""
         y, slopes = self.emulator(u)
-        c = self.stored.misfit(y, self.z) + _covariance(u[np.newaxis], self.own)[0] @ self.weights
+        c = (
+            self.stored.problem.relative_misfit(y, self.z)
+            + _covariance(u[np.newaxis], self.own)[0] @ self.weights
+        )
         smooth = _smooth(u[np.newaxis], self.own)[0][:, np.newaxis]
         pull = (self.own - 0.5) + smooth * (self.own - u) / LENGTH**2
         return c, slopes + self.weights.T @ pull

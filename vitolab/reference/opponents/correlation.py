@@ -9,12 +9,11 @@ from itertools import chain
 import numpy as np
 
 from vitolab.experience import Experience
-from vitolab.files import stream
-from vitolab.fit import Event, Fit, budget
-from vitolab.objects import Value
+from vitolab.fit import Event, Fit
 from vitolab.parallel.threads import one_thread
 from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.reference.least_squares import restarts
+from vitolab.reference.opponents.opponent import Opponent
 from vitolab.reference.optimiser import Counter, EndedError
 from vitolab.trajectories import Trajectories
 
@@ -22,7 +21,7 @@ SMALLEST = 0.02  # share of a full correction below which a start is given up
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Correlation(Value):
+class Correlation(Opponent):
     """Correct parameters by the misfits of the outputs with which they correlate most.
 
     After Tonini et al. (2024, "Two new calibration techniques of lumped-parameter mathematical
@@ -57,8 +56,6 @@ class Correlation(Value):
     True
     """
 
-    problem: Problem
-    stored: Experience
     correlation: FloatArray
     slope: FloatArray
 
@@ -83,63 +80,17 @@ class Correlation(Value):
             correlation = u.T @ y / len(u)
             return cls(problem, stored, correlation, correlation * u_spread[:, None] / y_spread)
 
-    def personalize(self, patient: Patient, *, max_runs: int | None = None, seed: int = 0) -> Fit:
-        """Personalise one patient from stored runs.
-
-        Parameters
-        ----------
-        patient : Patient
-        max_runs : int, optional
-            Largest number of forward runs, the first one included; by default 50 per parameter.
-        seed : int
-            Of the starts after all stored ones.
-
-        Returns
-        -------
-        Fit
-
-        Raises
-        ------
-        ValueError
-            If no run is allowed or a measurement is missing.
-        """
-        return self._fit(patient, np.empty((0, self.problem.n_parameters)), max_runs, seed)
-
-    def personalize_from(
-        self, patient: Patient, starts: FloatArray, *, max_runs: int | None = None, seed: int = 0
-    ) -> list[Fit]:
-        """Personalise one patient from each of the given starts, then from stored runs.
-
-        Parameters
-        ----------
-        patient : Patient
-        starts : ndarray, shape (n, n_parameters)
-        max_runs : int, optional
-        seed : int
-            The outcome of a start does not depend on the other starts.
-
-        Returns
-        -------
-        list of Fit
-
-        Raises
-        ------
-        ValueError
-            If no run is allowed or a measurement is missing.
-        """
-        return [
-            self._fit(patient, start[np.newaxis], max_runs, seed, i)
-            for i, start in enumerate(starts)
-        ]
-
-    def _fit(self, patient: Patient, first: FloatArray, max_runs: int | None, *key: int) -> Fit:
-        rng = stream("correlation", self.problem.name, patient.name, *key)
+    def _fit(
+        self, patient: Patient, start: FloatArray | None, max_runs: int, rng: np.random.Generator
+    ) -> Fit:
+        """Descend from one start after the other."""
+        first = [] if start is None else [start]
         near = map(self.stored.scale.parameters, self.stored.near(patient))
-        counter = Counter(self.problem, patient, budget(self.problem, max_runs))
+        counter = Counter(self.problem, patient, max_runs)
         with one_thread():
             try:
-                for start in chain(first, near, restarts(self.problem, rng)):
-                    self._descend(counter, start)
+                for x in chain(first, near, restarts(self.problem, rng)):
+                    self._descend(counter, x)
                     counter.next_event = Event.RESTART
             except EndedError as ended:
                 return counter.fit(ended.reason)

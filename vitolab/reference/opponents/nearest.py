@@ -8,17 +8,16 @@ from itertools import chain
 import numpy as np
 
 from vitolab.experience import Experience
-from vitolab.files import stream
-from vitolab.fit import Fit, budget
-from vitolab.objects import Value
+from vitolab.fit import Fit
 from vitolab.parallel.threads import one_thread
 from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.reference.least_squares import least_squares_from, restarts
+from vitolab.reference.opponents.opponent import Opponent
 from vitolab.trajectories import Trajectories
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NearestLeastSquares(Value):
+class NearestLeastSquares(Opponent):
     """Least squares from the nearest stored run, then from the next one that is apart, and so on.
 
     As `vitolab.reference.LeastSquares`: finite differences are forward runs and counted. After the
@@ -40,9 +39,6 @@ class NearestLeastSquares(Value):
     True
     """
 
-    problem: Problem
-    stored: Experience
-
     @classmethod
     def learn(
         cls, problem: Problem, walks: Trajectories | Experience, seed: int = 0
@@ -56,58 +52,12 @@ class NearestLeastSquares(Value):
         """
         return cls(problem, Experience.learn(problem, walks))
 
-    def personalize(self, patient: Patient, *, max_runs: int | None = None, seed: int = 0) -> Fit:
-        """Personalise one patient from stored runs.
-
-        Parameters
-        ----------
-        patient : Patient
-        max_runs : int, optional
-            Largest number of forward runs, the first one included; by default 50 per parameter.
-        seed : int
-            Of the starts after all stored ones.
-
-        Returns
-        -------
-        Fit
-
-        Raises
-        ------
-        ValueError
-            If no run is allowed or a measurement is missing.
-        """
-        return self._fit(patient, np.empty((0, self.problem.n_parameters)), max_runs, seed)
-
-    def personalize_from(
-        self, patient: Patient, starts: FloatArray, *, max_runs: int | None = None, seed: int = 0
-    ) -> list[Fit]:
-        """Personalise one patient from each of the given starts, then from stored runs.
-
-        Parameters
-        ----------
-        patient : Patient
-        starts : ndarray, shape (n, n_parameters)
-        max_runs : int, optional
-        seed : int
-            The outcome of a start does not depend on the other starts.
-
-        Returns
-        -------
-        list of Fit
-
-        Raises
-        ------
-        ValueError
-            If no run is allowed or a measurement is missing.
-        """
-        return [
-            self._fit(patient, start[np.newaxis], max_runs, seed, i)
-            for i, start in enumerate(starts)
-        ]
-
-    def _fit(self, patient: Patient, first: FloatArray, max_runs: int | None, *key: int) -> Fit:
-        rng = stream("least-squares-nearest", self.problem.name, patient.name, *key)
+    def _fit(
+        self, patient: Patient, start: FloatArray | None, max_runs: int, rng: np.random.Generator
+    ) -> Fit:
+        """Run the solver from one start after the other."""
+        first = [] if start is None else [start]
         near = map(self.stored.scale.parameters, self.stored.near(patient))
         starts = chain(first, near, restarts(self.problem, rng))
         with one_thread():
-            return least_squares_from(self.problem, patient, starts, budget(self.problem, max_runs))
+            return least_squares_from(self.problem, patient, starts, max_runs)
