@@ -124,7 +124,7 @@ METHODS: Mapping[str, Method] = {
             "least squares from stored runs",
             training=opponent("NearestLeastSquares"),
         ),
-        Method("quadratic", "#E78AC3", "quadratic emulator", training=opponent("Quadratic")),
+        Method("quadratic", "#661100", "quadratic emulator", training=opponent("Quadratic")),
         Method(
             "gp-emulator", "#332288", "Gaussian-process emulator", training=opponent("Gaussian")
         ),
