@@ -17,7 +17,7 @@ from vitolab.studies import checked_parameters, find_study
         ({"methods": ["bobyqa-cascade"]}, "methods holds 'bobyqa-cascade', expected one of"),
         ({"n_glucose_patients": 31}, "n_glucose_patients holds 31, expected at most 30"),
         ({"n_functions": 1}, "n_functions holds 1, expected at least 2"),
-        ({"give_up": 1.0}, "give_up holds 1, expected below 1"),
+        ({"give_up": 1.0}, "give_up is 1.0, expected from 0 to below 1"),
         ({"give_up": 0.0}, "give_up holds 0, expected above 0"),
     ],
 )
