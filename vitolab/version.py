@@ -72,7 +72,10 @@ def reached_version(roots: Iterable[str] | None = None) -> str:
         for folder in folders
         for path in folder.rglob("*")
         # of a folder without modules of its own the nearest one above
-        if path.suffix in (".csv", ".json") and _home(path, root) == folder
+        if path.suffix in (".csv", ".json")
+        and _home(path, root) == folder
+        # notebooks, dashboards and published runs, which an installed package holds
+        and not path.relative_to(root).parts[0].startswith("_")
     )
     # by their content: a module that is moved computes the same
     contents = sorted(_essence(*_stamp(sources[name])) for name in modules)

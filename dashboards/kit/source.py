@@ -21,6 +21,7 @@ from vitolab import studies
 from vitolab.store import OpenRun, Run, RunInfo, list_runs
 from vitolab.store.columns import ARRAYS, TABLES
 from vitolab.store.folder import finished_parts
+from vitolab.store.shipped import PUBLISHED
 
 from .facts import Facts, read_facts
 from .selection import MOST
@@ -47,6 +48,8 @@ class Entry:
     info : RunInfo
     profile : str
         Size of the study as `vitolab run --profile` names it; empty if changed.
+    published : bool
+        Whether it came with the package.
     facts : Facts or None
         None where they are not read as yet.
     """
@@ -55,6 +58,7 @@ class Entry:
     key: str
     info: RunInfo
     profile: str = ""
+    published: bool = False
     facts: Facts | None = None
 
     @property
@@ -79,6 +83,12 @@ _FILES = ("start.json", "run.json", "progress.json")
 class Source:
     """A folder of results, shared by all sessions; its methods may be called from any thread.
 
+    Parameters
+    ----------
+    results : Path
+    published : Path, optional
+        Folder of published runs, which are listed after those of the results.
+
     Attributes
     ----------
     results : Path
@@ -90,8 +100,8 @@ class Source:
         Why the last listing failed; empty if it did not.
     """
 
-    def __init__(self, results: Path) -> None:
-        self.results = results.absolute()
+    def __init__(self, results: Path, published: Path | None = None) -> None:
+        self.results, self.published = results.absolute(), published
         self.entries: tuple[Entry, ...] = ()
         self.listed = 0.0
         self.problem = ""
@@ -151,15 +161,19 @@ class Source:
     def _entries(self) -> Iterable[Entry]:
         """Entry of each folder."""
         used = set()
-        infos = {info.path: info for info in map(self._followed, list_runs(self.results))}
+        own = {info.path: info for info in map(self._followed, list_runs(self.results))}
+        here = {(info.path.parent.name, info.path.name) for info in own.values()}
+        shipped = [] if self.published is None else list_runs(self.published)
+        shipped = [i for i in shipped if (i.path.parent.name, i.path.name) not in here]
         # what is no run comes last
-        for info in sorted(infos.values(), key=lambda info: not info.started):
+        for info in [*sorted(own.values(), key=lambda info: not info.started), *shipped]:
             folder, study = info.path.name, info.path.parent.name
             name = folder if folder not in used else f"{folder} {study}"
             name = name if _NAME.fullmatch(name) else ""
             used.add(folder)
             key = f"{study}/{folder}"
-            yield self._with_facts(Entry(name, key, info, _profile(info)))
+            profile = studies.profile_of(info.study, info.parameters)
+            yield self._with_facts(Entry(name, key, info, profile, info in shipped))
 
     def _followed(self, info: RunInfo) -> RunInfo:
         """What is shown of a run: a link that leads out, the outermost, in its place."""
@@ -172,7 +186,8 @@ class Source:
 
     def _is_inside(self, path: Path) -> bool:
         """Whether a path lies within the folder of results, links followed."""
-        return path.resolve().is_relative_to(self.results.resolve())
+        roots = [self.results, *filter(None, [self.published])]
+        return any(path.resolve().is_relative_to(root.resolve()) for root in roots)
 
     def entry(self, run_id: str) -> Entry | None:
         """The listed folder of an identifier; nothing else is ever opened."""
@@ -318,8 +333,8 @@ class Source:
 
 @cache
 def shared(results: Path) -> Source:
-    """The one source of a folder in this process."""
-    return Source(results)
+    """The one source of a folder, and of the published runs, in this process."""
+    return Source(results, PUBLISHED)
 
 
 def fingerprint(path: Path) -> Print:
@@ -331,13 +346,3 @@ def fingerprint(path: Path) -> Print:
         return ()
     watched = [(n, s) for n, s in found if n != "progress.json"]
     return tuple(sorted((n, s.st_mtime_ns, s.st_size, s.st_ino) for n, s in watched))
-
-
-def _profile(info: RunInfo) -> str:
-    """Size of a study by its parameters."""
-    for study in studies.STUDIES:
-        if study.name == info.study:
-            for name, values in study.profiles.items():
-                if values and all(info.parameters.get(k, None) == v for k, v in values.items()):
-                    return name
-    return ""

@@ -235,6 +235,32 @@ def dashboard(
 
 
 @app.command()
+def published(
+    study: Annotated[
+        str | None, typer.Argument(help="Name of a study; all that are published by default.")
+    ] = None,
+    copy: Annotated[
+        bool, typer.Option("--copy", help="Copy them to the folder of all results.")
+    ] = False,
+    results: Results = Path("results"),
+) -> None:
+    """List the runs whose tables come with the package, or copy them.
+
+    Example: vitolab published wbc-convergence --copy
+    """
+    from vitolab.store.shipped import copy_published, list_published
+    from vitolab.studies import profile_of
+
+    if copy:
+        for path in copy_published(results, study):
+            typer.echo(str(path))
+        return
+    for info in list_published(study):
+        size = profile_of(info.study, info.parameters) or "own parameters"
+        typer.echo(f"{info.study}: {size}, seed {info.seed}, {info.started[:10]}, {info.path}")
+
+
+@app.command()
 def doctor() -> None:
     """Say what is installed and whether it can work."""
     from vitolab.doctor import findings

@@ -7,6 +7,7 @@ from vitolab.store.assemble import assemble
 from vitolab.store.info import RunInfo, inspect_run, list_runs, newest_progress
 from vitolab.store.opened import OpenRun
 from vitolab.store.opening import open_run
+from vitolab.store.shipped import copy_published, list_published, published
 from vitolab.store.stored import Run, latest
 
 __all__ = [
@@ -14,9 +15,12 @@ __all__ = [
     "Run",
     "RunInfo",
     "assemble",
+    "copy_published",
     "inspect_run",
     "latest",
+    "list_published",
     "list_runs",
     "newest_progress",
     "open_run",
+    "published",
 ]

@@ -19,8 +19,16 @@ if TYPE_CHECKING:
 _SUM = b"vitolab_schema_sha256"
 
 
-def write_table(path: Path, table: pd.DataFrame) -> None:
-    """Write a table, whole or not at all."""
+def write_table(path: Path, table: pd.DataFrame, compression: str = "snappy") -> None:
+    """Write a table, whole or not at all.
+
+    Parameters
+    ----------
+    path : Path
+    table : DataFrame
+    compression : str
+        One of the codecs of Parquet.
+    """
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -28,7 +36,10 @@ def write_table(path: Path, table: pd.DataFrame) -> None:
     known = {**(stored.schema.metadata or {}), _SUM: _digest(stored.schema)}
     with atomic(path) as temporary:
         parquet.write_table(
-            stored.replace_schema_metadata(known), temporary, write_page_checksum=True
+            stored.replace_schema_metadata(known),
+            temporary,
+            compression=compression,
+            write_page_checksum=True,
         )
 
 

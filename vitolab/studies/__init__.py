@@ -3,6 +3,11 @@
 A new study is a file here with its ``STUDY``, its notebook, and a place in `STUDIES`.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
 from vitolab.studies import (
     continuous_convergence,
     ep_convergence,
@@ -35,6 +40,7 @@ __all__ = [
     "Study",
     "checked_parameters",
     "find_study",
+    "profile_of",
     "run",
     "sections_of",
 ]
@@ -75,6 +81,23 @@ def find_study(name: str) -> Study:
     if name not in known:
         raise ValueError(f"there is no study {name!r}, expected one of {', '.join(known)}")
     return known[name]
+
+
+def profile_of(study: str, parameters: Mapping[str, Any]) -> str:
+    """Name of the profile whose parameters these are; empty if they are of none.
+
+    Parameters
+    ----------
+    study : str
+        Name of the study; no profile of any other is known.
+    parameters : mapping of str to JSON value
+    """
+    for known in STUDIES:
+        if known.name == study:
+            for name, values in known.profiles.items():
+                if values and all(parameters.get(k, None) == v for k, v in values.items()):
+                    return name
+    return ""
 
 
 def sections_of(name: str) -> tuple[Section, ...]:

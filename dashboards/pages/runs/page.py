@@ -192,6 +192,9 @@ class RunsView:
             shown = f"{total:,} runs"
             shown = f"{len(entries):,} of {shown}" if len(entries) < total else shown
             words = f"{shown}. Choose up to {MOST} to look at or to compare."
+            if all(entry.published for entry in self.source.entries):
+                folder = self.source.results
+                words += f" They came with the package: {folder} holds no runs of its own yet."
             self.message.object = safe.fill('<span class="faint">{words}</span>', words=words)
 
     def _show_chosen(self) -> None:

@@ -20,6 +20,8 @@ STATUS = {
     "failed": "✗ failed",
     "unreadable": "⚠ damaged",
 }
+#: Of a complete run that came with the package.
+PUBLISHED = "✓ published"
 COLUMNS = (
     {"field": "status", "title": "status", "hint": "How the run stands; ▶ with its progress"}
     | {"keep": True},
@@ -64,6 +66,8 @@ def row(entry: Entry) -> dict[str, Any]:
             note = told.stage
     if info.status == "unreadable" and "another version" in info.reason:
         status = "⚠ other version"
+    if entry.published:
+        status = PUBLISHED
     if facts is not None and facts.damaged:
         status, note = STATUS["unreadable"], facts.damaged
     return {
