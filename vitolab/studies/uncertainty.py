@@ -14,6 +14,7 @@ _SURE: Mapping[str, Any] = {
     "episode": 1,
     "n_samples": 100,
     "n_walkers": 32,
+    "n_ensembles": 2,
 }
 
 
@@ -54,6 +55,14 @@ def _posterior(stored: StoredRun, repeat: int) -> Content:
         "those of the model that made the patient."
     )
     return Content(sentence, figure)
+
+
+def _worth(stored: StoredRun, repeat: int) -> Content:
+    from vitolab.uncertainty.widths import left_open, width_table
+
+    table = width_table(stored.personalizations, shared.problems(stored))
+    sentence = left_open(table) or "The run did not store how wide its posteriors are."
+    return Content(sentence, tables=(("Width of the posterior", table),))
 
 
 def _coverage(stored: StoredRun, repeat: int) -> Content:
@@ -105,8 +114,8 @@ STUDY = Study(
             "n_simulated": 100,
             "n_starts": 20,
             "methods": ["least-squares", "nelder-mead"],
-            "n_steps": 2000,
-            "n_burn": 1000,
+            "n_steps": 4000,
+            "n_burn": 2000,
             "n_draws": 400,
         },
         "paper": {
@@ -125,10 +134,11 @@ STUDY = Study(
     sections=(
         Section("solutions", "All solutions", _solutions),
         Section("posterior", "One posterior", _posterior),
+        Section("worth", "What an answer is worth", _worth),
         Section("coverage", "Coverage", _coverage),
     ),
     choices=choices("setups", "methods"),
-    least={"n_patients": 2, "n_steps": 2, "n_walkers": 4},
+    least={"n_patients": 2, "n_steps": 2, "n_walkers": 4, "n_ensembles": 1},
     most={"n_patients": N_CIRCULATION},
     check=_check,
     tiny={

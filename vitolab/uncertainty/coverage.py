@@ -95,6 +95,7 @@ def posteriors(
     n_walkers: int = 32,
     n_steps: int = 1000,
     n_burn: int = 500,
+    n_ensembles: int = 2,
     n_draws: int = 400,
     seed: int = 0,
     n_jobs: int = 1,
@@ -123,7 +124,7 @@ def posteriors(
         where they fall.
     n_starts, max_runs : int
         As in `solution_set`; by default 50 runs per parameter.
-    n_walkers, n_steps, n_burn : int
+    n_walkers, n_steps, n_burn, n_ensembles : int
         As in `sample_posterior`.
     n_draws : int
         Draws to keep, evenly spaced.
@@ -152,7 +153,12 @@ def posteriors(
             truth=truth,
             n_starts=n_starts,
             max_runs=budget(problem, max_runs),
-            sizes={"n_walkers": n_walkers, "n_steps": n_steps, "n_burn": n_burn},
+            sizes={
+                "n_walkers": n_walkers,
+                "n_steps": n_steps,
+                "n_burn": n_burn,
+                "n_ensembles": n_ensembles,
+            },
             n_draws=n_draws,
             seed=seed,
         )
@@ -219,7 +225,10 @@ def posterior_row(problem: Problem, patient: Patient, posterior: Posterior) -> d
         "acceptance": posterior.acceptance,
         "autocorrelation": float(np.max(posterior.autocorrelation)),
         "n_effective": posterior.n_effective,
+        "r_hat": float(np.max(posterior.r_hat)),
     }
+    names = [p.name for p in problem.parameters]
+    row |= {f"width:{n}": v for n, v in zip(names, posterior.width(0.9).tolist(), strict=True)}
     row |= {f"misfit:{o.name}": v for o, v in zip(problem.objectives, c.tolist(), strict=True)}
     for what, values in (("x", best), ("last", posterior.flat[-1])):
         names = [f"{what}:{p.name}" for p in problem.parameters]

@@ -85,13 +85,16 @@ class Posterior:
     ----------
     problem : Problem
     patient : str
-    x : ndarray, shape (n_steps, n_walkers, n_parameters)
-    log_probability : ndarray, shape (n_steps, n_walkers)
+    x : ndarray, shape (n_steps, n_ensembles * n_walkers, n_parameters)
+        Walkers of one ensemble after those of another.
+    log_probability : ndarray, shape (n_steps, n_ensembles * n_walkers)
     acceptance : float
         Share of proposals that were accepted, the first steps included.
     autocorrelation : ndarray, shape (n_parameters,)
-        Integrated autocorrelation time in steps; an estimate below a fiftieth of the number of
-        steps can be trusted.
+        Integrated autocorrelation time in steps, the longest of the ensembles; an estimate below
+        a fiftieth of the number of steps can be trusted.
+    n_ensembles : int
+        Ensembles that did not know of each other.
     n_runs, n_failed : int
         Forward runs, and those that failed.
     failures : tuple of Failure
@@ -104,6 +107,7 @@ class Posterior:
     log_probability: FloatArray
     acceptance: float
     autocorrelation: FloatArray
+    n_ensembles: int
     n_runs: int
     n_failed: int
     failures: tuple[Failure, ...] = ()
@@ -118,6 +122,15 @@ class Posterior:
         """Independent draws that these are worth, for the worst parameter."""
         return float(self.x.shape[0] * self.x.shape[1] / np.max(self.autocorrelation))
 
+    @property
+    def r_hat(self) -> FloatArray:
+        """Split R-hat of each parameter, shape (n_parameters,): 1 where all halves agree.
+
+        The sequences are the halves of each ensemble, all its walkers together (Gelman et al.
+        2013, Bayesian Data Analysis, section 11.4).
+        """
+        return split_r_hat(np.array(np.split(self.x, self.n_ensembles, axis=1)))
+
     def thinned(self, n: int) -> FloatArray:
         """About `n` draws, evenly spaced over the chain, shape (n, n_parameters)."""
         flat = self.flat
@@ -128,6 +141,12 @@ class Posterior:
         tail = (1.0 - share) / 2.0
         ends: FloatArray = np.quantile(self.flat, [tail, 1.0 - tail], axis=0)
         return ends
+
+    def width(self, share: float) -> FloatArray:
+        """Length of the central interval of each parameter as a share of Ω, (n_parameters,)."""
+        low, high = self.interval(share)
+        length: FloatArray = (high - low) / (self.problem.upper - self.problem.lower)
+        return length
 
     def rank(self, x: FloatArray) -> FloatArray:
         """Share of the draws below x, parameter by parameter, shape (n_parameters,)."""
@@ -156,11 +175,40 @@ class Posterior:
                 "50 % to": inner[1],
                 "90 % from": outer[0],
                 "90 % to": outer[1],
-                "90 % / domain": (outer[1] - outer[0]) / (self.problem.upper - self.problem.lower),
+                "90 % / domain": self.width(0.9),
+                "R-hat": self.r_hat,
                 "autocorrelation [steps]": self.autocorrelation,
                 "acceptance": self.acceptance,
             }
         )
+
+
+def split_r_hat(draws: FloatArray) -> FloatArray:
+    """Potential scale reduction of sequences that are split into halves.
+
+    Parameters
+    ----------
+    draws : ndarray, shape (n_sequences, n_steps, n_walkers, n_parameters)
+        The draws of all walkers at one step count alike; an odd last step is left out.
+
+    Returns
+    -------
+    ndarray, shape (n_parameters,)
+        NaN where no draw differs from another.
+
+    References
+    ----------
+    Gelman, A. et al., Bayesian Data Analysis, 3rd edition, 2013, equation 11.4.
+    """
+    n_sequences, n_steps, n_walkers, n_parameters = draws.shape
+    half = n_steps // 2
+    halves = draws[:, : 2 * half].reshape(2 * n_sequences, half * n_walkers, n_parameters)
+    n = half * n_walkers
+    within = halves.var(axis=1, ddof=1).mean(axis=0)
+    between = halves.mean(axis=1).var(axis=0, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        reduction: FloatArray = np.sqrt((n - 1) / n + between / within)
+    return np.where(within > 0.0, reduction, np.nan)
 
 
 def sample_posterior(
@@ -172,6 +220,7 @@ def sample_posterior(
     n_walkers: int = 32,
     n_steps: int = 1000,
     n_burn: int = 500,
+    n_ensembles: int = 2,
     seed: int = 0,
 ) -> Posterior:
     """Draw from the posterior of one patient's parameters.
@@ -188,6 +237,8 @@ def sample_posterior(
         Even, and at least twice the number of parameters.
     n_steps, n_burn : int
         Steps of each walker that are kept, and that come before and are thrown away.
+    n_ensembles : int
+        Ensembles of so many walkers each, which do not know of each other.
     seed : int
 
     Returns
@@ -204,38 +255,40 @@ def sample_posterior(
         raise ValueError(
             f"n_walkers is {n_walkers}, expected an even number of at least {max(2 * n, 4)}"
         )
-    for name, value, least in (("n_steps", n_steps, 2), ("n_burn", n_burn, 0)):
-        if value < least:
-            raise ValueError(f"{name} is {value}, expected at least {least}")
+    least = {"n_steps": (n_steps, 2), "n_burn": (n_burn, 0), "n_ensembles": (n_ensembles, 1)}
+    for name, (value, fewest) in least.items():
+        if value < fewest:
+            raise ValueError(f"{name} is {value}, expected at least {fewest}")
     target = LogProbability(problem, patient, deviation)
     span = problem.upper - problem.lower
 
     def in_cube(unit: FloatArray) -> FloatArray:
         return target(problem.lower + unit * span)
 
-    unit = _walkers(
-        problem,
-        starts,
-        n_walkers,
-        stream("walkers", problem.name, checked_seed(seed), patient.name),
-    )
-    first = in_cube(unit)
-    if not np.isfinite(first).any():
-        raise ValueError(
-            f"patient {patient.name!r}: the model fails at each of the {n_walkers} starting points "
-            "of the walkers"
-        )
-    sampler, state = _sampler(n_walkers, n, in_cube, problem, patient, seed)
-    with np.errstate(invalid="ignore"):  # a walker may start, and then move, where runs fail
-        sampler.run_mcmc(state(unit, first), n_burn + n_steps)
-    draws = sampler.get_chain(discard=n_burn)
+    samplers = []
+    for ensemble in range(n_ensembles):
+        key = (problem.name, checked_seed(seed), patient.name, *([ensemble] if ensemble else []))
+        unit = _walkers(problem, starts, n_walkers, stream("walkers", *key))
+        first = in_cube(unit)
+        if not np.isfinite(first).any():
+            raise ValueError(
+                f"patient {patient.name!r}: the model fails at each of the {n_walkers} starting "
+                "points of the walkers"
+            )
+        sampler, state = _sampler(n_walkers, n, in_cube, key)
+        with np.errstate(invalid="ignore"):  # a walker may start, and then move, where runs fail
+            sampler.run_mcmc(state(unit, first), n_burn + n_steps)
+        samplers.append(sampler)
+    draws = np.concatenate([s.get_chain(discard=n_burn) for s in samplers], axis=1)
+    times = [s.get_autocorr_time(discard=n_burn, tol=0) for s in samplers]
     return Posterior(
         problem,
         patient.name,
         problem.lower + draws * span,
-        sampler.get_log_prob(discard=n_burn),
-        float(np.mean(sampler.acceptance_fraction)),
-        sampler.get_autocorr_time(discard=n_burn, tol=0),
+        np.concatenate([s.get_log_prob(discard=n_burn) for s in samplers], axis=1),
+        float(np.mean([s.acceptance_fraction for s in samplers])),
+        np.max(times, axis=0),
+        n_ensembles,
         target.n_runs,
         target.n_failed,
         target.record.failures,
@@ -254,9 +307,7 @@ def _walkers(
     return inside
 
 
-def _sampler(
-    n_walkers: int, n: int, log_probability: Any, problem: Problem, patient: Patient, seed: int
-) -> tuple[Any, Any]:
+def _sampler(n_walkers: int, n: int, log_probability: Any, key: tuple[Any, ...]) -> tuple[Any, Any]:
     """Ensemble sampler with moves, and its first state for positions and their densities.
 
     The sampler draws from a generator of its own, whose state comes with the first state.
@@ -266,7 +317,7 @@ def _sampler(
     # one in ten by the whole difference of two walkers, from one solution to another
     moves = [(emcee.moves.DEMove(), 0.9), (emcee.moves.DEMove(gamma0=1.0), 0.1)]
     sampler = emcee.EnsembleSampler(n_walkers, n, log_probability, moves=moves, vectorize=True)
-    entropy = int(digest("ensemble", problem.name, seed, patient.name), 16)
+    entropy = int(digest("ensemble", *key), 16)
     generator = np.random.RandomState(np.random.MT19937(np.random.SeedSequence(entropy)))
 
     def state(unit: FloatArray, first: FloatArray) -> Any:

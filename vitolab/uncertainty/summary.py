@@ -269,6 +269,7 @@ def sampling_table(personalizations: pd.DataFrame) -> pd.DataFrame:
                 "longest [steps]": own["autocorrelation"].max(),
                 "without an estimate": int(own["autocorrelation"].isna().sum()),
                 "independent draws, fewest": own["n_effective"].min(),
+                "R-hat, largest": own["r_hat"].max() if "r_hat" in own else float("nan"),
                 "runs per patient": own["n_runs"].mean(),
                 "failed runs": int(own["n_failed"].sum()),
                 "best draw within tolerances [%]": 100.0 * own["solved"].mean(),
