@@ -25,8 +25,10 @@ from vitolab.plots.grid import (
     start_errors,
 )
 from vitolab.plots.learning import candidates, policy_map, state_space, value_convergence
+from vitolab.plots.needed import samples_needed
 from vitolab.plots.orders import continuing_table, giving_up_table, paired_table
 from vitolab.plots.overview import overview
+from vitolab.plots.paired import comparison_table
 from vitolab.plots.quantization import state_map
 from vitolab.plots.scouting import scouting_curves, scouting_table
 from vitolab.plots.segments import bullseye
@@ -36,7 +38,6 @@ from vitolab.plots.surface import activation_view
 from vitolab.plots.tables import (
     convergence_table,
     reference_table,
-    samples_needed,
     solvable_table,
     weighting_table,
 )
@@ -62,6 +63,7 @@ __all__ = [
     "agent_table",
     "bullseye",
     "candidates",
+    "comparison_table",
     "continuing_table",
     "convergence_curves",
     "convergence_table",
