@@ -242,12 +242,20 @@ def published(
     copy: Annotated[
         bool, typer.Option("--copy", help="Copy them to the folder of all results.")
     ] = False,
+    claims: Annotated[
+        bool, typer.Option("--claims", help="The paper's claims, and what the runs say of each.")
+    ] = False,
     results: Results = Path("results"),
 ) -> None:
     """List the runs whose tables come with the package, or copy them.
 
     Example: vitolab published wbc-convergence --copy
     """
+    if claims:
+        from vitolab.studies.claims import as_markdown, on_published
+
+        typer.echo(as_markdown(on_published()))
+        return
     from vitolab.store.shipped import copy_published, list_published
     from vitolab.studies import profile_of
 
