@@ -148,7 +148,7 @@ def personalize(
 
     from vitolab.display import results_only, shown
     from vitolab.methods import REFERENCES
-    from vitolab.personalization import personalize_file, what_it_took
+    from vitolab.personalization import FLOAT_FORMAT, personalize_file, what_it_took
     from vitolab.store.info import newest_progress
 
     if method in REFERENCES and (train_on is not None or n_samples is not None):
@@ -183,7 +183,7 @@ def personalize(
             again=again,
         )
     if out is None:
-        typer.echo(fitted.to_csv(index=False, float_format="%.8g"), nl=False, file=output)
+        typer.echo(fitted.to_csv(index=False, float_format=FLOAT_FORMAT), nl=False, file=output)
     else:
         typer.echo(str(out), file=output)
     if learn_as_you_go:

@@ -33,7 +33,7 @@ from vitolab.personalization.folds import (
     walks_of,
 )
 from vitolab.personalization.order import Order
-from vitolab.personalization.outcomes import fit_table
+from vitolab.personalization.outcomes import FLOAT_FORMAT, fit_table
 from vitolab.personalization.overlap import training_overlap
 from vitolab.problem import Patient, Problem
 from vitolab.store import Run, open_run
@@ -261,7 +261,7 @@ def personalize_file(
     fitted = fit_table(problem, table, stored.personalizations, methods, stored.failures)
     if out is not None:
         with atomic(out) as temporary:
-            fitted.to_csv(temporary, index=False, float_format="%.8g", encoding="utf-8")
+            fitted.to_csv(temporary, index=False, float_format=FLOAT_FORMAT, encoding="utf-8")
     if order is not None:
         order.keep(stored, table.patients)
     return fitted
