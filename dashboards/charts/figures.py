@@ -63,8 +63,8 @@ def draw(
     """
     panels = list(figure) if isinstance(figure, hv.Layout) else [figure]
     with DRAWING:
-        # in another mode it ignores the document that it is given, takes the one that the event loop
-        # serves at this moment, and sends the theme of the figure to that page
+        # in another mode it ignores the document that it is given, takes the one that the event
+        # loop serves at this moment, and sends the theme of the figure to that page
         renderer = hv.renderer("bokeh").instance(mode="server")
         plots = [renderer.get_plot(panel, doc=Document()) for panel in panels]
         models = [plot.state for plot in plots]
