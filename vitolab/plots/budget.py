@@ -68,8 +68,8 @@ class Plan:
 
     @property
     def n_runs(self) -> int:
-        """Forward runs for which there is time if no worker waits."""
-        return self.n_serial * self.n_workers
+        """Forward runs for which there is time if no worker waits; each has its own patient."""
+        return self.n_serial * min(self.n_workers, self.n_patients)
 
 
 @dataclass(frozen=True)

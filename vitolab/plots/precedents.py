@@ -70,13 +70,14 @@ def orders_from_nothing(
     personalizations : DataFrame
         Of `vitolab.validation.from_nothing`.
     n_parameters : mapping of setup name to int
+        Other setups are left out.
     gives_up : bool
         Whether personalisations with giving up are wanted, too.
     """
     plain, ends = without_giving_up(personalizations)
     found = []
     for ending, rows in ((True, ends if gives_up else ends.iloc[:0]), (False, plain)):
-        for setup, own in by_setup(rows):
+        for setup, own in by_setup(rows[rows["setup"].isin(set(n_parameters))]):
             for method in methods_of(own):
                 table = own[own["method"] == method]
                 kept = _orders(table, method, setup, n_parameters[setup])
@@ -94,10 +95,11 @@ def orders_explored(
     personalizations : DataFrame
         Of `vitolab.validation.leave_one_out`.
     n_parameters : mapping of setup name to int
+        Other setups are left out.
     """
-    rows = personalizations[personalizations["method"] == PAPER].dropna(
-        subset=["n_samples", "n_states", "repeat"]
-    )
+    rows = personalizations[personalizations["method"] == PAPER]
+    rows = rows[rows["setup"].isin(set(n_parameters))]
+    rows = rows.dropna(subset=["n_samples", "n_states", "repeat"])
     found = []
     sizes = rows[["setup", "n_samples", "n_states"]].drop_duplicates()
     for setup, size, n_states in sizes.itertuples(index=False):
