@@ -12,6 +12,7 @@ from vitolab.asked import checked_count, shown
 from vitolab.methods import CONTINUOUS_AGENT
 from vitolab.plots.orders import N_ENDS
 from vitolab.plots.precedents import Flags, Orders, Runs
+from vitolab.plots.style import METHOD_COLORS
 
 #: Least and most of each number of a plan; the time of one run in s.
 LIMITS: Mapping[str, tuple[float, float]] = {
@@ -106,7 +107,7 @@ class Course:
 
 
 def courses(stored: Sequence[Orders], plan: Plan) -> dict[str, Course]:
-    """How each method would spend a plan, by label, in the order of all tables.
+    """How each method would spend a plan, by label.
 
     A round takes a patient for each worker, who know the rounds before alone: they are taken to
     need as many runs as the stored patients did where the round begins, each in another of the
@@ -114,7 +115,7 @@ def courses(stored: Sequence[Orders], plan: Plan) -> dict[str, Course]:
     exploration the one remains with which most patients are solved in time.
     """
     groups: dict[str, list[Orders]] = {}
-    for each in stored:
+    for each in sorted(stored, key=_place):
         groups.setdefault(each.label, []).append(each)
     found = {label: _course(own, plan) for label, own in groups.items()}
     explored = {label: c for label, c in found.items() if c.stored[0].n_samples}
@@ -125,6 +126,12 @@ def courses(stored: Sequence[Orders], plan: Plan) -> dict[str, Course]:
 
     best = max(explored, key=merit, default="")
     return {label: c for label, c in found.items() if label not in explored or label == best}
+
+
+def _place(stored: Orders) -> tuple[bool, int, bool]:
+    """Place in a table: the agent that begins with nothing, then as in all tables."""
+    among = list(METHOD_COLORS).index(stored.method)
+    return stored.method != CONTINUOUS_AGENT, among, not stored.gives_up
 
 
 def _course(stored: Sequence[Orders], plan: Plan) -> Course:
@@ -174,9 +181,10 @@ def budget_table(found: Mapping[str, Course], plan: Plan) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per method: mean runs of the stored patients at the first, the next four and all
-        later positions; mean hours until all patients of the plan are finished; patients solved in
-        time, on average and in the worst and best of the stored orders.
+        One row per method: forward runs explored beforehand for each patient, if any; mean runs of
+        the stored patients at the first, the next four and all later positions; mean hours until
+        all patients of the plan are finished; patients solved in time, on average and in the worst
+        and best of the stored orders; how many orders these are.
     """
     within = f"solved in {plan.hours:g} h, of {plan.n_patients:,}"
     table = []
@@ -186,7 +194,7 @@ def budget_table(found: Mapping[str, Course], plan: Plan) -> pd.DataFrame:
         table.append(
             {
                 "method": label,
-                "explored runs per patient": course.stored[0].n_explored,
+                "explored, per patient": course.stored[0].n_explored or None,
                 "runs, first patient": round(course.mean_runs(0, 1), 1),
                 "patients 2 to 5": round(course.mean_runs(1, 5), 1),
                 "each later one": round(course.mean_runs(5), 1),
@@ -194,20 +202,10 @@ def budget_table(found: Mapping[str, Course], plan: Plan) -> pd.DataFrame:
                 within: round(float(n_solved.mean()), 1),
                 "lowest order": int(n_solved.min()),
                 "highest order": int(n_solved.max()),
-                "stored": _whose(course.stored),
+                "orders stored": len(n_solved),
             }
         )
     return pd.DataFrame(table)
-
-
-def _whose(stored: Sequence[Orders]) -> str:
-    """Which stored runs, in words."""
-    told = []
-    for each in stored:
-        n, n_patients = each.n_runs.shape
-        kind = "repeat" if each.n_samples else "order"
-        told.append(f"{each.setup}, {n_patients} patients, {n} {kind}{'' if n == 1 else 's'}")
-    return "; ".join(dict.fromkeys(told))
 
 
 def budget_sentence(found: Mapping[str, Course], plan: Plan, run_time: str) -> str:

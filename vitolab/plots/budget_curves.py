@@ -9,11 +9,12 @@ import holoviews as hv
 import numpy as np
 import pandas as pd
 
-from vitolab.methods import is_agent
+from vitolab.methods import CONTINUOUS_AGENT, is_agent
 from vitolab.plots.budget import Course, Plan
 from vitolab.plots.style import METHOD_COLORS, fill, panel, style
 
 N_TIMES = 200  # of a curve
+BUDGET_COLOR = "#D55E00"
 
 
 def solved_by(found: Mapping[str, Course], plan: Plan) -> pd.DataFrame:
@@ -60,6 +61,12 @@ def budget_curves(found: Mapping[str, Course], plan: Plan) -> Any:
     HoloViews overlay
         Means over the stored orders; bands reach from the lowest to the highest of them.
     """
+    if CONTINUOUS_AGENT in found:  # one curve for it: as the command line would have it
+        found = {
+            label: course
+            for label, course in found.items()
+            if label == CONTINUOUS_AGENT or course.stored[0].method != CONTINUOUS_AGENT
+        }
     table = solved_by(found, plan)
     items: list[Any] = []
     for label, course in found.items():
@@ -69,16 +76,17 @@ def budget_curves(found: Mapping[str, Course], plan: Plan) -> Any:
         hours = own["hours"].to_numpy(float)
         if len(course.ends) > 1:
             ends = (hours, own["low"].to_numpy(float), own["high"].to_numpy(float))
-            items.append(fill(hv.Area(ends, "hours", ["low", "high"]), color, 0.15))
+            items.append(fill(hv.Area(ends, "hours", ["low", "high"]), color, 0.12))
         line = hv.Curve((hours, own["mean"].to_numpy(float)), "hours", "value", label=label)
         dash = "solid" if is_agent(method) else "dashed"
         items.append(style(line, color=color, line_width=2.0, line_dash=dash))
-    budget = hv.VLine(plan.hours, label="budget")
-    items.append(style(budget, color="#D55E00", line_width=2.0))
     low, high = float(table["hours"].min()), float(table["hours"].max())
+    top = 1.05 * plan.n_patients
+    budget = hv.Curve([(plan.hours, 0.0), (plan.hours, top)], "hours", "value", label="budget")
+    items.append(style(budget, color=BUDGET_COLOR, line_width=2.0))
     return panel(
         hv.Overlay(items),
-        title=f"Patients solved, estimated; vertical line: {plan.hours:g} h",
+        title="Patients solved, estimated",
         xlabel="hours",
         ylabel=f"patients solved, of {plan.n_patients:,}",
         size=(6.0, 2.8),
@@ -86,13 +94,13 @@ def budget_curves(found: Mapping[str, Course], plan: Plan) -> Any:
         logx=True,
         xlim=(low, high),
         xticks=_ticks(low, high),
-        ylim=(0.0, 1.05 * plan.n_patients),
+        ylim=(0.0, top),
     )
 
 
 def _ticks(low: float, high: float) -> list[tuple[float, str]]:
     """Ticks of a logarithmic axis that can be read: few, in plain numbers."""
     first, last = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
-    digits = (1.0, 3.0) if last - first <= 3 else (1.0,)
+    digits = (1.0, 3.0) if last - first <= 4 else (1.0,)
     every = [digit * 10.0**power for power in range(first, last + 1) for digit in digits]
     return [(tick, f"{tick:,.12g}") for tick in every if low <= tick <= high]

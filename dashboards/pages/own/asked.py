@@ -76,7 +76,7 @@ def total_runs(plan: Plan) -> int:
     return min(plan.n_runs, RUNS_PER_PARAMETER * plan.n_parameters * plan.n_patients)
 
 
-def commands(plan: Plan, results: Path) -> str:
+def commands(plan: Plan, results: Path) -> list[str]:
     """Commands that spend the budget."""
     folder = "my_problem"
     lines = [
@@ -91,7 +91,7 @@ def commands(plan: Plan, results: Path) -> str:
             f"--learn-as-you-go --agent my_agent --total-runs {total_runs(plan)}{rounds} "
             f"--out {folder}/fit.csv --results {shlex.quote(str(results))}"
         )
-    return "\n".join(lines)
+    return lines
 
 
 def command_for_runs(plan: Plan, results: Path, nearest: int | None) -> tuple[str, str]:

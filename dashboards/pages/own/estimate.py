@@ -145,9 +145,11 @@ def _notes(found: Mapping[str, Course], plan: Plan) -> list[str]:
             "A round of patients learns from the rounds before, and waits for its slowest patient: "
             f"{plan.n_runs:,} runs take {plan.hours:g} h only if no worker waits."
         )
-    if any(each.n_samples for each in stored):
+    explored = {each.setup: each.n_runs.shape[1] for each in stored if each.n_samples}
+    if explored:
+        told = ", ".join(f"{setup} ({size} patients)" for setup, size in explored.items())
         notes.append(
             "The paper's agent explores first, as many runs for each patient as the table says; "
-            "the number of samples with which most are solved in time is shown."
+            f"the number of samples with which most are solved in time is shown. Stored: {told}."
         )
     return [*notes, "The time that the methods need beside the model is not counted."]

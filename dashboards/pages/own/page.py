@@ -9,7 +9,7 @@ import panel as pn
 from ...kit import safe
 from ...kit.choice import MARGIN, stamp
 from ...kit.gallery import gallery, show
-from ...kit.part import spoken, tables_pane
+from ...kit.part import spoken
 from ...kit.selection import Selection
 from ...kit.source import Source
 from ...kit.worker import Worker
@@ -45,7 +45,7 @@ class OwnView:
         self.unit = safe.select(label="Unit", options=list(UNITS), width=80, margin=MARGIN)
         self.message, self.sentence = safe.html(""), safe.html("", css=["summary"])
         self.lacking = safe.html("")
-        self.gallery, self.table = gallery(), tables_pane()
+        self.gallery, self.table = gallery(), safe.html("")
         self.notes, self.commands = safe.html(""), safe.html("")
         for name, widget in (*self.inputs.items(), ("unit", self.unit)):
             widget.param.watch(lambda event, name=name: self._changed(name, event.new), "value")
@@ -63,8 +63,8 @@ class OwnView:
             self.lacking,
             self.gallery,
             self.table,
-            self.commands,
             self.notes,
+            self.commands,
             sizing_mode="stretch_width",
         )
 
@@ -93,11 +93,11 @@ class OwnView:
             return
         if not self.sentence.object:
             self.message.object = safe.note_html("loading", "Stored runs are being read …")
-        command = commands(plan, self.source.results)
+        given = commands(plan, self.source.results)
         words = f"{typed['run_time'].strip()} {unit}"
 
         def done(found: Estimate) -> None:
-            self._show(found, command, *command_for_runs(plan, self.source.results, found.nearest))
+            self._show(found, given, *command_for_runs(plan, self.source.results, found.nearest))
 
         self.worker.submit(
             estimate, self.source, runs, plan, words, self.dark,
@@ -109,15 +109,15 @@ class OwnView:
         if not self._busy:
             self.selection.param.update(**{name: value})
 
-    def _show(self, found: Estimate, command: str, more: str, duration: str) -> None:
+    def _show(self, found: Estimate, given: list[str], more: str, duration: str) -> None:
         """Show what a job made ready."""
         self.message.object = ""
         self.sentence.object = spoken(found.sentence)
         self.lacking.object = ""
         if more and found.nearest is None:
             words = (
-                "How many patients that solves is not known here, for there is no complete run of "
-                f"from-nothing in this folder; this command makes one in {duration}:"
+                "There is no complete run of from-nothing in this folder, from which to estimate "
+                f"how many patients that solves; this command makes one in {duration}:"
             )
             self.lacking.object = safe.note_html("empty", words, more)
         elif more:
@@ -127,9 +127,9 @@ class OwnView:
         caption = "Methods, estimated from stored runs"
         table = found.table.dropna(axis="columns", how="all")
         self.table.object = safe.table_html(table, caption=caption) if len(table) else ""
-        # whole: a command that is cut is none
-        words = safe.text(command, 10_000)
-        self.commands.object = f"<h3>Commands for that</h3><pre><code>{words}</code></pre>"
+        # whole, for one that is cut is none; each by itself, for a click selects it
+        blocks = [f"<pre><code>{safe.text(each, 10_000)}</code></pre>" for each in given]
+        self.commands.object = f"<h3>Commands for that</h3>{''.join(blocks)}"
         self.notes.object = f"<div class='faint'>{spoken(chr(10).join(found.notes))}</div>"
 
     def _clear(self, why: str) -> None:
