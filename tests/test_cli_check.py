@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import own_problem
 import pytest
 from test_cli import call
 
-from vitolab.cli import check as command
 from vitolab.display import lasting
 
 own = own_problem.own
@@ -67,7 +67,7 @@ def test_the_time_of_a_run_is_told_without_that_of_loading(own, capsys):
 
 
 def test_a_model_that_takes_long_is_run_once(own, capsys, monkeypatch):
-    monkeypatch.setattr(command, "PATIENCE", 0.1)
+    monkeypatch.setattr(sys.modules["vitolab.cli.check"], "PATIENCE", 0.1)
     assert call("check", *model_of(own)) == 0
     assert n_calls(own) == 1
     assert "the first" not in capsys.readouterr().out

@@ -187,7 +187,7 @@ def test_a_run_that_comes_is_taken_up(tmp_path):
 def test_the_agent_that_gives_up_otherwise_is_not_that_of_the_command_line(tmp_path):
     from_nothing(tmp_path, give_up=0.1)
     view, _ = opened(own_page.OwnView, listed(tmp_path), **TYPED)
-    assert "vito-continuous, gives nobody up is expected" in view.sentence.object
+    assert "vito-continuous --give-up 0 is expected" in view.sentence.object
 
 
 def test_runs_that_are_not_complete_or_cannot_be_read_are_left_out(tmp_path):

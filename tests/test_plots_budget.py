@@ -115,7 +115,7 @@ def test_the_table_holds_what_each_method_takes() -> None:
     vito = rows({0: [6, 1, 1, 1], 1: [8, 2, 1, 3]})
     cold = rows({0: [5, 5, 5, 5], 1: [6, 6, 6, 6]}, COLD)
     table = budget_table(spent(pd.concat([cold, vito])), PLAN)
-    assert table["method"].tolist() == [f"{VITO}, gives nobody up", COLD]
+    assert table["method"].tolist() == [f"{VITO} --give-up 0", COLD]
     assert table["runs, first patient"].tolist() == [7.0, 5.5]
     assert table["patients 2 to 5"].tolist() == [1.5, 5.5]
     assert table["each later one"].isna().all()
@@ -131,6 +131,9 @@ def test_the_sentence_says_what_the_budget_buys_and_how_sure_that_is() -> None:
     said = budget_sentence(two, PLAN, "30 min")
     assert said.startswith("5 h buy 10 forward runs of 30 min; from nothing, vito-continuous is")
     assert said.endswith("to solve 3 of 4 patients with them (2 to 4 in 2 stored orders).")
+    more = replace(PLAN, n_patients=9_999, hours=1e4)
+    large = spent(rows({0: [6, 1, 1, 1], 1: [8, 2, 1, 1]}, unsolved="A"), more)
+    assert "to solve 7,499.5 of 9,999 patients" in budget_sentence(large, more, "30 min")
     one = spent(rows({0: [6, 1, 1, 1]}))
     assert "(one stored order, hence no interval)" in budget_sentence(one, PLAN, "30 min")
     assert budget_sentence({}, PLAN, "30 min") == "5 h buy 10 forward runs of 30 min."
@@ -143,10 +146,10 @@ def test_the_sentence_says_what_the_budget_buys_and_how_sure_that_is() -> None:
 def test_giving_up_is_the_agent_of_the_command_line() -> None:
     both = pd.concat([rows({0: [6, 50, 1]}), rows({0: [6, 9, 1]}, setup=f"6p{GIVES_UP}")])
     found = spent(both)
-    assert list(found) == [VITO, f"{VITO}, gives nobody up"]
+    assert list(found) == [VITO, f"{VITO} --give-up 0"]
     assert [int(course.ends[0]) for course in found.values()] == [6 + 9 + 1 + 1, 6 + 50 + 1 + 1]
     (without,) = orders_from_nothing(both, {"6p": 6}, gives_up=False)
-    assert without.label == f"{VITO}, gives nobody up"
+    assert without.label == f"{VITO} --give-up 0"
 
 
 def test_the_nearest_number_of_parameters_is_taken_and_both_of_two() -> None:

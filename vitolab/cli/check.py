@@ -37,7 +37,9 @@ def check(
     else:
         known = synthetic_patients(chosen, setup, 1) or []
     if not known:
-        raise ValueError("--patients FILE.csv is missing, expected it for a model without synthetic ones")
+        raise ValueError(
+            "--patients FILE.csv is missing, expected it for a model without synthetic ones"
+        )
 
     import time
 

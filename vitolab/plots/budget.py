@@ -229,11 +229,12 @@ def budget_sentence(found: Mapping[str, Course], plan: Plan, run_time: str) -> s
         return f"{bought}."
     n_solved = found[label].n_solved(plan.n_serial)
     low, high = int(n_solved.min()), int(n_solved.max())
+    mean = f"{n_solved.mean():,.1f}".removesuffix(".0")
     if len(n_solved) == 1:
         span = "one stored order, hence no interval"
     else:
         span = f"{low:,} to {high:,} in {len(n_solved)} stored orders"
     return (
-        f"{bought}; from nothing, {label} is expected to solve {n_solved.mean():,.3g} of "
+        f"{bought}; from nothing, {label} is expected to solve {mean} of "
         f"{plan.n_patients:,} patients with them ({span})."
     )

@@ -47,11 +47,11 @@ class Orders:
 
     @property
     def label(self) -> str:
-        """Method in words."""
+        """Method, with the option that it would be given."""
         if self.n_samples:
             return f"{self.method}, {self.n_samples:,} samples per patient"
         if self.method == CONTINUOUS_AGENT and not self.gives_up:
-            return f"{self.method}, gives nobody up"
+            return f"{self.method} --give-up 0"
         return self.method
 
     @property
