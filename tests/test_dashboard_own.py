@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from itertools import pairwise, product
+from itertools import pairwise
 
 import dashboard_runs as made
 import pytest
@@ -12,10 +12,7 @@ from dashboard_runs import figure_of, listed, opened, plots_of
 
 from vitolab.cli import app
 from vitolab.dashboard import load_dashboards
-from vitolab.models import circulation
-from vitolab.plots.orders import GIVES_UP
 from vitolab.plots.style import METHOD_COLORS
-from vitolab.settings import GIVE_UP
 
 asked = load_dashboards("pages.own.asked")
 estimate = load_dashboards("pages.own.estimate")
@@ -26,31 +23,11 @@ selection = load_dashboards("kit.selection")
 TYPED = {"run_time": "5", "n_patients": "4", "n_parameters": "6", "n_workers": "1", "hours": "1"}
 
 
-def from_nothing(root, *, give_up=GIVE_UP, setup="6p", seed=0, **more):
-    """Two orders of four patients: 6 or 8 runs, then one for each; least squares takes 10."""
-    problem = circulation.problem(setup)
-    rows = []
-    for repeat, position in product(range(2), range(4)):
-        keys = {"setup": setup, "patient": f"P{(position + repeat) % 4}", "repeat": repeat}
-        keys |= {"position": position + 1, "n_states": None, "n_samples": None}
-        learned = (6 + 2 * repeat) if position == 0 else 1
-        for name, method, n in (
-            (setup, "vito-continuous", learned),
-            (setup + GIVES_UP, "vito-continuous", learned),
-            (setup, "least-squares-multistart", 10),
-        ):
-            rows.append(made.row(problem, method=method) | keys | {"setup": name, "n_runs": n})
-    problems = {setup: problem, setup + GIVES_UP: problem}
-    parameters = {"give_up": give_up}
-    given = {"problems": problems, "parameters": parameters, "seed": seed}
-    return made.store(root, "from-nothing", rows, **given, **more)
-
-
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """A store with one run of from-nothing."""
     root = tmp_path_factory.mktemp("own")
-    from_nothing(root)
+    made.from_nothing(root)
     return listed(root)
 
 
@@ -143,10 +120,11 @@ def test_every_command_is_one_of_the_command_line(runs):
         assert name in known
 
 
-def test_no_more_runs_are_allowed_than_the_patients_may_take():
-    """Fifty per parameter."""
-    plan = asked.plan_of(TYPED | {"hours": "1000"}, "min")
-    assert asked.total_runs(plan) == 50 * 6 * 4
+def test_no_more_runs_are_allowed_than_the_patients_may_take(runs):
+    """Fifty per parameter each: 1,200 for four patients with six."""
+    view, _ = opened(own_page.OwnView, runs, **TYPED | {"hours": "1000"})
+    assert "--total-runs 1200 " in view.commands.object
+    assert "may take 1,200 runs at most, 50 per parameter each" in view.notes.object
 
 
 def test_a_budget_without_a_run_has_no_command_to_spend_it(runs):
@@ -177,7 +155,7 @@ def test_a_run_that_comes_is_taken_up(tmp_path):
     found = listed(tmp_path)
     view, _ = opened(own_page.OwnView, found, **TYPED)
     assert view.table.object == ""
-    from_nothing(tmp_path)
+    made.from_nothing(tmp_path)
     found.refresh(older_than=0)
     view.refresh()
     view.worker.wait(60)
@@ -185,15 +163,15 @@ def test_a_run_that_comes_is_taken_up(tmp_path):
 
 
 def test_the_agent_that_gives_up_otherwise_is_not_that_of_the_command_line(tmp_path):
-    from_nothing(tmp_path, give_up=0.1)
+    made.from_nothing(tmp_path, give_up=0.1)
     view, _ = opened(own_page.OwnView, listed(tmp_path), **TYPED)
     assert "vito-continuous --give-up 0 is expected" in view.sentence.object
 
 
 def test_runs_that_are_not_complete_or_cannot_be_read_are_left_out(tmp_path):
-    from_nothing(tmp_path)
-    from_nothing(tmp_path, seed=1, status="running")
-    lost = from_nothing(tmp_path, seed=2)
+    made.from_nothing(tmp_path)
+    made.from_nothing(tmp_path, seed=1, status="running")
+    lost = made.from_nothing(tmp_path, seed=2)
     (tmp_path / "from-nothing" / lost / "personalizations.parquet").write_bytes(b"PAR1")
     view, _ = opened(own_page.OwnView, listed(tmp_path), **TYPED)
     assert "(4 to 4 in 2 stored orders)" in view.sentence.object
@@ -207,10 +185,10 @@ def test_a_hostile_store_does_no_harm(tmp_path):
 
 
 def test_the_paper_agent_stands_beside_them_where_it_is_stored(tmp_path):
-    from_nothing(tmp_path, setup="2p")
+    made.from_nothing(tmp_path, setup="2p")
     made.convergence(tmp_path)
     view, _ = opened(own_page.OwnView, listed(tmp_path), **TYPED | {"n_parameters": "2"})
-    assert "explored, per patient" in view.table.object
+    assert "explored before, per patient" in view.table.object
     assert "The paper&#x27;s agent explores first" in view.notes.object
     assert "2p (3 patients)" in view.notes.object
 

@@ -189,9 +189,9 @@ def test_an_exploration_comes_first_and_that_with_most_solved_remains() -> None:
     plan = replace(PLAN, n_patients=2, hours=150.0)
     found = courses(orders_explored(frame, {"6p": 6}), plan)
     (label,) = found
-    assert label == "vito, 100 samples per patient"
+    assert label == "vito, 100 samples"
     assert found[label].finished[0].tolist() == [[205, 208]]
-    assert budget_table(found, plan)["explored, per patient"].tolist() == [101]
+    assert budget_table(found, plan)["explored before, per patient"].tolist() == [101]
     shared = courses(orders_explored(frame, {"6p": 6}), replace(plan, n_workers=2))
     assert shared[label].finished[0].tolist() == [[104, 104]]
 

@@ -181,10 +181,10 @@ def budget_table(found: Mapping[str, Course], plan: Plan) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per method: forward runs explored beforehand for each patient, if any; mean runs of
-        the stored patients at the first, the next four and all later positions; mean hours until
-        all patients of the plan are finished; patients solved in time, on average and in the worst
-        and best of the stored orders; how many orders these are.
+        One row per method: mean runs of the stored patients at the first, the next four and all
+        later positions; mean hours until all patients of the plan are finished; patients solved in
+        time, on average and in the worst and best of the stored orders; how many orders these are;
+        forward runs explored beforehand for each patient, if any.
     """
     within = f"solved in {plan.hours:g} h, of {plan.n_patients:,}"
     table = []
@@ -194,7 +194,6 @@ def budget_table(found: Mapping[str, Course], plan: Plan) -> pd.DataFrame:
         table.append(
             {
                 "method": label,
-                "explored, per patient": course.stored[0].n_explored or None,
                 "runs, first patient": round(course.mean_runs(0, 1), 1),
                 "patients 2 to 5": round(course.mean_runs(1, 5), 1),
                 "each later one": round(course.mean_runs(5), 1),
@@ -203,6 +202,7 @@ def budget_table(found: Mapping[str, Course], plan: Plan) -> pd.DataFrame:
                 "lowest order": int(n_solved.min()),
                 "highest order": int(n_solved.max()),
                 "orders stored": len(n_solved),
+                "explored before, per patient": course.stored[0].n_explored or None,
             }
         )
     return pd.DataFrame(table)

@@ -49,7 +49,7 @@ class Orders:
     def label(self) -> str:
         """Method, with the option that it would be given."""
         if self.n_samples:
-            return f"{self.method}, {self.n_samples:,} samples per patient"
+            return f"{self.method}, {self.n_samples:,} samples"
         if self.method == CONTINUOUS_AGENT and not self.gives_up:
             return f"{self.method} --give-up 0"
         return self.method

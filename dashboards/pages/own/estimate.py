@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from vitolab.fit import RUNS_PER_PARAMETER
 from vitolab.plots.budget import Course, Plan, budget_sentence, budget_table, courses
 from vitolab.plots.precedents import Orders, nearest, orders_explored, orders_from_nothing
 from vitolab.settings import GIVE_UP
@@ -15,6 +16,7 @@ from vitolab.studies import find_study
 
 from ...kit.gallery import Picture
 from ...kit.source import Entry, Source
+from .asked import total_runs
 
 FROM_NOTHING = "from-nothing"
 #: Studies whose runs hold the paper's agent after explorations of several sizes.
@@ -144,6 +146,12 @@ def _notes(found: Mapping[str, Course], plan: Plan) -> list[str]:
         notes.append(
             "A round of patients learns from the rounds before, and waits for its slowest patient: "
             f"{plan.n_runs:,} runs take {plan.hours:g} h only if no worker waits."
+        )
+    most = total_runs(plan)
+    if 0 < most < plan.n_runs:
+        notes.append(
+            f"These patients may take {most:,} runs at most, {RUNS_PER_PARAMETER} per parameter "
+            f"each: fewer than the {plan.n_runs:,} of the budget."
         )
     explored = {each.setup: each.n_runs.shape[1] for each in stored if each.n_samples}
     if explored:
