@@ -49,7 +49,7 @@ def check(
 
     patient = known[0]
     x = np.array([[p.default for p in problem.parameters]])
-    times = []
+    times: list[float] = []
     with results_only() as output:
         while not times or (len(times) == 1 and times[0] < PATIENCE):
             began = time.perf_counter()
