@@ -9,6 +9,9 @@ from vitolab.asked import checked_chance
 
 #: Which runs give start candidates.
 Start = Literal["data-driven", "nearest"]
+#: Chance to meet all measurements below which a patient is ended who is personalised after others,
+#: unless another is asked for.
+GIVE_UP = 1e-3
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ _INK[True] += ("#15181c", "#3a4148")
 _BLACK = {"#000000", "#222222", "#333333", "black"}
 #: Colours too dark to be seen on the dark page, and what stands for them there.
 _LIGHTER = {"#00523c": "#8fd6c0", "#6b5b00": "#c9b458", "#8c510a": "#c98a4b", "#882255": "#c96f9b"}
+_LIGHTER |= {"#332288": "#9d90e8", "#661100": "#d9896b"}
 _COLORS = ("line_color", "fill_color", "text_color", "hatch_color")
 #: Sizes that a logarithmic axis names by themselves.
 MOST_TICKS = 8

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from vitolab.methods import label as method_label
 from vitolab.plots.agents import agent_curves, agent_table, scaling_curves, singular_values
+from vitolab.plots.budget import budget_table
+from vitolab.plots.budget_curves import budget_curves
 from vitolab.plots.continuing import cumulative_curves, position_curves
 from vitolab.plots.convergence import (
     convergence_curves,
@@ -60,6 +62,8 @@ __all__ = [
     "activation_view",
     "agent_curves",
     "agent_table",
+    "budget_curves",
+    "budget_table",
     "bullseye",
     "candidates",
     "continuing_table",
