@@ -205,8 +205,7 @@ def test_the_same_seed_gives_the_same_bits_in_threads_too(
 
 @needs_sbi
 def test_the_users_own_state_of_torch_is_left_as_it_was(learned, linear_problem, linear_patients):
-    import torch
-
+    torch = pytest.importorskip("torch")
     torch.manual_seed(11)
     torch.set_num_threads(2)
     torch.set_default_dtype(torch.float64)
