@@ -26,8 +26,8 @@ STUDY = Study(
         "quick": {
             **_AGENTS,
             "setups": ["2p", "6p"],
-            "n_patients": 8,
-            "n_samples": {"2p": [2, 10], "6p": [2, 10, 100]},
+            "n_patients": 5,
+            "n_samples": {"2p": [2, 10, 100], "6p": [2, 10, 100]},
             "n_starts": 3,
         },
         "standard": {
@@ -46,7 +46,7 @@ STUDY = Study(
             "n_starts": 100,
         },
     },
-    duration={"quick": "two minutes", "standard": "an hour", "paper": "days"},
+    duration={"quick": "three minutes", "standard": "some hours", "paper": "days"},
     sections=shared.EXPERIENCE,
     choices=choices("setups", "methods") | {"agents": _WITHOUT_STATES},
     least={"n_patients": 2},
