@@ -36,6 +36,8 @@ HEAVY = (
     "roadrunner",
     "myokit",
     "fmpy",
+    "torch",
+    "sbi",
     "distributed",
 )
 PICKLES = {"pickle", "cloudpickle", "dill", "marshal", "shelve"}

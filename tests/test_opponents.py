@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from analytic import linear
+from extras import needs_sbi
 
 from vitolab.experience import Experience
 from vitolab.exploration import explore
@@ -21,9 +22,16 @@ CLASSES = {
     "quadratic": opponents.Quadratic,
     "gp-emulator": opponents.Gaussian,
     "correlation": opponents.Correlation,
+    "npe": opponents.NeuralPosterior,
 }
 EMULATORS = [opponents.Quadratic, opponents.Gaussian]
-each = pytest.mark.parametrize("learn", [kind.learn for kind in CLASSES.values()], ids=CLASSES)
+each = pytest.mark.parametrize(
+    "learn",
+    [
+        pytest.param(kind.learn, id=name, marks=[needs_sbi] if name == "npe" else [])
+        for name, kind in CLASSES.items()
+    ],
+)
 #: Out of reach of the linear problem.
 FAR = Patient("far", {"u": 90.0, "w": -90.0}, {"offset": 0.0})
 

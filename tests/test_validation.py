@@ -1,13 +1,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from extras import AGENTS_HERE
 from joblib import parallel_config
 from part_store import Memory
 
 from vitolab import validation
 from vitolab.agent import ContinuousVito, Vito
 from vitolab.exploration import explore
-from vitolab.methods import AGENTS
 from vitolab.problem import Patient
 from vitolab.store import tables
 
@@ -105,7 +105,7 @@ def test_nothing_of_the_held_out_patient_is_learned_from(
             patients,
             n_states={"p": [20]},
             n_samples={"p": [100]},
-            methods=AGENTS,
+            methods=AGENTS_HERE,
         )
     names = {p.name for p in patients}
     expected = [names - {p.name} for p in patients]

@@ -3,10 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from extras import AGENTS_HERE
 from part_store import Memory
 
 from vitolab import validation
-from vitolab.methods import AGENTS, learns_states
+from vitolab.methods import learns_states
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +19,7 @@ def all_agents(linear_problem, linear_patients):
         linear_patients[:4],
         n_states={"linear": [30]},
         n_samples={"linear": [2, 200]},
-        methods=AGENTS,
+        methods=AGENTS_HERE,
         n_replays=2,
     )
     return run
@@ -26,7 +27,7 @@ def all_agents(linear_problem, linear_patients):
 
 def test_agents_act_by_name_and_do_not_feel_each_other(all_agents, linear_problem, linear_patients):
     table, traces = all_agents.tables()
-    assert table.groupby("method").size().to_dict() == dict.fromkeys(AGENTS, 4 * 2)
+    assert table.groupby("method").size().to_dict() == dict.fromkeys(AGENTS_HERE, 4 * 2)
     continuous = table.method == "vito-continuous"
     without = ~table.method.map(learns_states)
     assert table.n_states.isna().equals(without)

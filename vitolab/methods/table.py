@@ -47,6 +47,14 @@ def _built(kind: str, settings: Mapping[str, Any], problem: Problem) -> Personal
     return optimiser
 
 
+def _nothing() -> None:
+    """Need nothing but the package."""
+
+
+def _needs_sbi() -> None:
+    import_module("vitolab.reference.opponents.flow").check_installed()
+
+
 def _optimiser(kind: str, **settings: Any) -> Callable[[Problem], Personalizer]:
     """Reference optimiser of a class of `vitolab.reference`."""
     return partial(_built, kind, settings)
@@ -78,6 +86,8 @@ class Method:
         Whether it ends when the forward runs allowed are made.
     begins : bool
         Whether it can act without any run to learn from.
+    check : callable
+        Raises `vitolab.failures.CannotRun` where an extra that the method needs is missing.
     """
 
     name: str
@@ -90,6 +100,7 @@ class Method:
     needs: tuple[str, ...] = ()
     keeps_to_budget: bool = True
     begins: bool = False
+    check: Callable[[], None] = _nothing
 
     def applies_to(self, problem: Problem) -> bool:
         """Whether the problem has the parameters and objectives that the method needs."""
@@ -127,6 +138,13 @@ METHODS: Mapping[str, Method] = {
         Method("quadratic", "#661100", "quadratic emulator", training=opponent("Quadratic")),
         Method(
             "gp-emulator", "#332288", "Gaussian-process emulator", training=opponent("Gaussian")
+        ),
+        Method(
+            "npe",
+            "#E7298A",
+            "neural posterior estimation",
+            training=opponent("NeuralPosterior"),
+            check=_needs_sbi,
         ),
         Method("correlation", "#A6761D", "correlation matrix", training=opponent("Correlation")),
         Method("bobyqa-simple", "#999999", "BOBYQA simple", build=_optimiser("BobyqaSimple")),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from vitolab.studies import shared
@@ -14,9 +13,6 @@ from vitolab.studies.base import (
     N_STATES,
     OPPONENTS,
     PEERS,
-    Content,
-    Section,
-    StoredRun,
     Study,
     choices,
 )
@@ -29,14 +25,6 @@ _AGENTS: Mapping[str, Any] = {
     "episode": 1,
     "n_repeats": 1,
 }
-
-
-def _curves(stored: StoredRun, repeat: int) -> Content:
-    from vitolab import plots
-
-    part = shared.agents(stored, repeat)
-    solvable = ("Who can be solved at all", plots.solvable_table(stored.personalizations))
-    return replace(part, tables=(*part.tables, solvable))
 
 
 STUDY = Study(
@@ -87,7 +75,7 @@ STUDY = Study(
         },
     },
     duration={"quick": "two minutes", "standard": "some hours", "paper": "days"},
-    sections=(Section("curves", "Curves", _curves), shared.PATIENTS),
+    sections=shared.EXPERIENCE,
     choices=choices("setups", "lead_fields", "mode", "agents", "methods"),
     least={"n_patients": 2, "n_ep_patients": 2},
     most={"n_patients": N_CIRCULATION, "n_ep_patients": N_HEARTS},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vitolab.methods import PAPER
@@ -49,6 +50,14 @@ def agents(
         rows, patients=patients, episode=episode if isinstance(episode, int) else 1
     )
     return Content(words.agents(table), figure, (("All numbers", table),))
+
+
+def _experience(stored: StoredRun, repeat: int) -> Content:
+    from vitolab import plots
+
+    part = agents(stored, repeat)
+    solvable = ("Who can be solved at all", plots.solvable_table(stored.personalizations))
+    return replace(part, tables=(*part.tables, solvable))
 
 
 def _methods(stored: StoredRun, repeat: int) -> Content:
@@ -152,6 +161,8 @@ METHODS = Section("methods", "Methods", _methods)
 PATIENTS = Section("patients", "Patients", _patients)
 #: Agents against training.
 AGENTS = Section("curves", "Curves", agents)
+#: What experience adds: agents against training, beside who can be solved at all.
+EXPERIENCE = (Section("curves", "Curves", _experience), PATIENTS)
 #: The number of states.
 SCOUTING = (
     Section("curves", "Curves", _scouting),
