@@ -78,6 +78,8 @@ class Course:
         self.covariance: Covariance | None = None
         self.emulator: Emulator | None = None
         self.n_learned = len(self.experience.u)
+        near = self.experience.near(patient)
+        self.near = [u for u, _ in zip(near, range(N_NEAR), strict=False)]
 
     def fit(self, start: FloatArray | None) -> Fit:
         """Personalise from the start given, or from the best that can be planned."""
@@ -156,9 +158,7 @@ class Course:
 
     def _starts(self) -> list[FloatArray]:
         """Points from which plans start: the patient's best run, and stored runs."""
-        starts = [
-            u for u, _ in zip(self.experience.near(self.patient), range(N_NEAR), strict=False)
-        ]
+        starts = list(self.near)
         if len(self.own):
             best = self.own[int(np.argmin(self.cost))]
             starts.insert(0, (best[: self.problem.n_parameters] + 1.0) / 2.0)
