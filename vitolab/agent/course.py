@@ -136,8 +136,35 @@ class Course:
                 return
             if plan.log_probability < UNREACHED and not is_run:
                 plan = best
+        u, is_held = self._held(plan.u)
+        expected = target.expected(u[np.newaxis])[0][0] if is_held else plan.expected
         event = Event.STEP if len(self.own) and plan.start == 0 else Event.RESTART
-        self._run(plan.u, event if self.x else Event.START, plan.expected)
+        self._run(u, event if self.x else Event.START, expected)
+
+    def _held(self, u: FloatArray) -> tuple[FloatArray, bool]:
+        """Point no nearer to a failed run than to one that answered, and whether it is another.
+
+        On the way to u from the nearest run that answered: the first step into a region that fails
+        is halved, the next one there as well. Of other patients' runs, those count that did not
+        fail with this one.
+        """
+        if not self.failed:
+            return u, False
+        failed = np.array(self.failed)
+        answered = np.concatenate([(self.own[:, : len(u)] + 1.0) / 2.0, self.experience.u])
+        for i in np.argsort(((answered - u) ** 2).sum(axis=1), kind="stable"):
+            base = answered[i]
+            if (np.abs(failed - base).max(axis=1) > SAME).all():
+                break
+        else:
+            return u, False
+        way, away = u - base, failed - base
+        along = away @ way
+        facing = along > 0.0
+        share = (away[facing] ** 2).sum(axis=1) / (2.0 * along[facing])
+        if not facing.any() or share.min() >= 1.0:
+            return u, False
+        return np.clip(base + share.min() * way, 0.0, 1.0), True
 
     def _avoided(self) -> tuple[FloatArray, FloatArray]:
         """Points near which no plan should end, and how far around them.
