@@ -6,8 +6,9 @@ import numpy as np
 
 from vitolab.agent.covariance import Covariance
 from vitolab.agent.emulator import Emulator
+from vitolab.agent.failing import SAME, held, nearest_answer
 from vitolab.agent.knowledge import GROWTH, Knowledge, plausible
-from vitolab.agent.planning import SAME, Target, best_plan, compromise
+from vitolab.agent.planning import Target, best_plan, compromise, likeliest_first
 from vitolab.agent.verdict import unreachable
 from vitolab.failures import Failure
 from vitolab.fit import Event, Fit, StopReason, Trace, budget
@@ -136,35 +137,24 @@ class Course:
                 return
             if plan.log_probability < UNREACHED and not is_run:
                 plan = best
-        u, is_held = self._held(plan.u)
-        expected = target.expected(u[np.newaxis])[0][0] if is_held else plan.expected
+        u = self._held(plan.u)
+        if u is None:
+            u = next((v for v in likeliest_first(target, self.rng) if self._held(v) is v), plan.u)
+        expected = plan.expected if u is plan.u else target.expected(u[np.newaxis])[0][0]
         event = Event.STEP if len(self.own) and plan.start == 0 else Event.RESTART
         self._run(u, event if self.x else Event.START, expected)
 
-    def _held(self, u: FloatArray) -> tuple[FloatArray, bool]:
-        """Point no nearer to a failed run than to one that answered, and whether it is another.
-
-        On the way to u from the nearest run that answered: the first step into a region that fails
-        is halved, the next one there as well. Of other patients' runs, those count that did not
-        fail with this one.
-        """
+    def _held(self, u: FloatArray) -> FloatArray | None:
+        """Stop a plan where the model may fail; none if that is where the model answered before."""
         if not self.failed:
-            return u, False
+            return u
         failed = np.array(self.failed)
         answered = np.concatenate([(self.own[:, : len(u)] + 1.0) / 2.0, self.experience.u])
-        for i in np.argsort(((answered - u) ** 2).sum(axis=1), kind="stable"):
-            base = answered[i]
-            if (np.abs(failed - base).max(axis=1) > SAME).all():
-                break
-        else:
-            return u, False
-        way, away = u - base, failed - base
-        along = away @ way
-        facing = along > 0.0
-        share = (away[facing] ** 2).sum(axis=1) / (2.0 * along[facing])
-        if not facing.any() or share.min() >= 1.0:
-            return u, False
-        return np.clip(base + share.min() * way, 0.0, 1.0), True
+        base = nearest_answer(u, answered, failed)
+        if base is None:
+            return u
+        stop = held(u, base, failed)
+        return stop if stop is u or np.abs(stop - base).max() > REACH else None
 
     def _avoided(self) -> tuple[FloatArray, FloatArray]:
         """Points near which no plan should end, and how far around them.

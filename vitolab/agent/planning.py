@@ -17,6 +17,7 @@ from scipy.stats import qmc
 
 from vitolab.agent.bounded import bounded_step
 from vitolab.agent.emulator import Emulator
+from vitolab.agent.failing import SAME
 from vitolab.problem import FloatArray, Problem
 
 CAUTION = 0.5  # standard deviations that count as a misfit
@@ -27,7 +28,6 @@ DAMPING, HARDER, EASIER = (
 )  # at first, in ψ² per squared share of Ω; by failure, success
 N_STEPS = 15
 SETTLED = 1e-3  # share of the sum of squares below which a step ends the descent
-SAME = 1e-3  # share of Ω below which two points are one
 AVOIDED = 3.0  # ψ that count at a point to be avoided
 UNLIKELY = np.log(1e-2)
 N_SCATTERED_LOG2 = 8  # points tried where nothing is likely
@@ -150,9 +150,7 @@ def best_plan(
     plan = _likeliest(target, candidates, made)
     if plan is None or plan.log_probability < UNLIKELY:
         n = made.shape[1]
-        scattered = qmc.Sobol(n, seed=rng).random_base2(N_SCATTERED_LOG2)
-        worth = target.expected(scattered)[1] - target.price(scattered)
-        best = scattered[np.argsort(-worth, kind="stable")[:N_REFINED]]
+        best = likeliest_first(target, rng)[:N_REFINED]
         candidates += [*best, *(descended(target, u) for u in best)]
         plan = _likeliest(target, candidates, made)
         if plan is None:
@@ -162,6 +160,14 @@ def best_plan(
         if plan.start >= len(starts):
             plan = plan._replace(start=-1)
     return plan
+
+
+def likeliest_first(target: Target, rng: np.random.Generator) -> FloatArray:
+    """Scatter points over Ω, shape (k, n_parameters), where all is met most probably first."""
+    scattered = qmc.Sobol(target.problem.n_parameters, seed=rng).random_base2(N_SCATTERED_LOG2)
+    worth = target.expected(scattered)[1] - target.price(scattered)
+    first: FloatArray = scattered[np.argsort(-worth, kind="stable")]
+    return first
 
 
 def compromise(target: Target, starts: Sequence[FloatArray]) -> Plan:
