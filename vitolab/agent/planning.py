@@ -30,6 +30,7 @@ N_STEPS = 15
 SETTLED = 1e-3  # share of the sum of squares below which a step ends the descent
 AVOIDED = 3.0  # ψ that count at a point to be avoided
 UNLIKELY = np.log(1e-2)
+LIKELY = np.log(0.5)
 N_SCATTERED_LOG2 = 8  # points tried where nothing is likely
 N_REFINED = 4  # of these, the likeliest, from which descents start
 
@@ -82,15 +83,24 @@ class Target:
             [2.0 * u - 1.0, np.broadcast_to(self.f, (len(u), len(self.f)))], axis=1
         )
 
-    def residuals(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """What a descent makes small, and its derivatives by u, at one point."""
+    def residuals(self, u: FloatArray, outside: bool = False) -> tuple[FloatArray, FloatArray]:
+        """What a descent makes small, and its derivatives by u, at one point.
+
+        Misfits and shares of their deviations; or, of misfits a deviation larger, alone what is
+        `outside` the tolerances: there one may grow so that another shrinks.
+        """
         n = len(u)
         # inputs span twice as much as u does
         found = self.emulator.at(self._inputs(u[np.newaxis]), self.group, n)
         deviation = self.doubt * np.sqrt(found.variance[0])
         rise = self.doubt**2 * found.variance_slopes[0] / deviation[:, np.newaxis]
-        parts = [self.problem.relative_misfit(found.mean[0], self.z), CAUTION * deviation]
-        slopes = [2.0 * found.slopes[0], CAUTION * rise]
+        c = self.problem.relative_misfit(found.mean[0], self.z)
+        parts, slopes = [c, CAUTION * deviation], [2.0 * found.slopes[0], CAUTION * rise]
+        if outside:
+            over = np.abs(c) + deviation - 1.0
+            steep = np.sign(c)[:, np.newaxis] * slopes[0] + rise
+            parts = [np.maximum(over, 0.0)]
+            slopes = [np.where(over[:, np.newaxis] > 0.0, steep, 0.0)]
         if len(self.avoided):
             away = (self.avoided - u) / self.reach[:, np.newaxis]
             near = AVOIDED * np.exp(-0.5 * (away**2).sum(axis=1))
@@ -159,6 +169,10 @@ def best_plan(
             return Plan(u, misfits[0], float(inside[0]), -1)
         if plan.start >= len(starts):
             plan = plan._replace(start=-1)
+    if plan.log_probability < LIKELY:  # squares may be least where one misfit is too large
+        other = _likeliest(target, [descended(target, plan.u, outside=True)], made)
+        if other is not None and other.log_probability > plan.log_probability:
+            plan = other._replace(start=plan.start)
     return plan
 
 
@@ -197,14 +211,16 @@ def _likeliest(target: Target, candidates: Sequence[FloatArray], made: FloatArra
     return Plan(u[i], c[i], float(inside[i]), i)
 
 
-def descended(target: Target, u: FloatArray) -> FloatArray:
-    """Point to which a descent leads."""
-    r, jacobian = target.residuals(u)
+def descended(target: Target, u: FloatArray, outside: bool = False) -> FloatArray:
+    """Point to which a descent leads, see `Target.residuals`."""
+    r, jacobian = target.residuals(u, outside)
     cost, damping = r @ r, DAMPING
     still = np.zeros_like(u)
     for _ in range(N_STEPS):
+        if cost == 0.0:
+            break
         there = np.clip(u + bounded_step(jacobian, r, damping, still, -u, 1.0 - u), 0.0, 1.0)
-        next_r, next_jacobian = target.residuals(there)
+        next_r, next_jacobian = target.residuals(there, outside)
         next_cost = next_r @ next_r
         if next_cost < cost:
             gained = 1.0 - next_cost / cost
