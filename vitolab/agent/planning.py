@@ -170,9 +170,9 @@ def best_plan(
         if plan.start >= len(starts):
             plan = plan._replace(start=-1)
     if plan.log_probability < LIKELY:  # squares may be least where one misfit is too large
-        other = _likeliest(target, [descended(target, plan.u, outside=True)], made)
-        if other is not None and other.log_probability > plan.log_probability:
-            plan = other._replace(start=plan.start)
+        within = descended(target, plan.u, outside=True)
+        better = _likeliest(target, [plan.u, within], made)
+        plan = plan if better is None else better._replace(start=plan.start)
     return plan
 
 
