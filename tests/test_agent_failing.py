@@ -1,10 +1,13 @@
 """The agent with continuous actions beside a region in which the model fails."""
 
+import re
+
 import numpy as np
 import pytest
 
 from vitolab.agent import ContinuousVito
 from vitolab.agent.failing import held, nearest_answer
+from vitolab.fit import StopReason
 from vitolab.problem import Objective, Parameter, Patient, Problem
 
 N = 8
@@ -78,3 +81,16 @@ def test_a_run_of_another_patient_counts_unless_the_own_one_failed_there():
     assert np.array_equal(nearest_answer(u, answered, failed), answered[1])
     assert np.array_equal(nearest_answer(u, answered, failed + 0.2), answered[0])
     assert nearest_answer(u, answered[:1], failed) is None
+
+
+def test_what_only_a_failing_corner_would_meet_is_out_of_reach():
+    """A chance in a region that fails is none: the verdict is that of the plan that may be run."""
+    x = np.random.default_rng(1).uniform(0.75, 0.95, (1, N))
+    y = 10.0 * np.exp(1.5 * x @ MIX.T)[0]
+    patient = Patient("B", {f"y{i}": float(v) for i, v in enumerate(y)}, {})
+    fit = ContinuousVito.learn(PROBLEM, give_up=1e-3).personalize(patient, max_runs=60)
+    assert fit.stop_reason is StopReason.UNREACHABLE
+    assert fit.n_runs <= 30
+    power = re.search(r"chance below 1e(-\d+)", fit.note)
+    assert power is not None
+    assert int(power[1]) <= -3

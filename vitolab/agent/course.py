@@ -19,7 +19,6 @@ N_NEAR = 3  # stored runs from which plans start
 LEAST_RUNS = 2  # that answered, beside one per parameter, before a patient is ended
 UNREACHED = np.log(1e-3)  # chance below which the best compromise is run
 DOUBT = 3.0  # by which standard deviations are multiplied at most
-SUREST = 0.5  # chance that a plan that missed counts at most: an emulator may be too sure
 N_HOPELESS = 4  # hopeless plans in a row that end it; two once the best compromise was run
 REACH = 0.1  # share of Ω around failed runs that is avoided
 MOST = 10  # surprises that count for the growth
@@ -63,7 +62,6 @@ class Course:
         self.note = ""
         self.hope = np.log(give_up) if give_up else -np.inf  # below which a patient is ended
         self.n_hopeless = 0  # plans in a row
-        self.missed = 0.0  # log of the chance that all plans so far missed
         self.x: list[FloatArray] = []
         self.y: list[FloatArray] = []
         self.event: list[Event] = []
@@ -128,22 +126,21 @@ class Course:
         made = self.scale.unit(np.reshape(self.x, (-1, n)))
         plan = best_plan(target, starts, made, self.rng)
         run = self._may_answer(plan, target)
-        is_hopeless = min(run.log_probability, self.missed) < self.hope
-        self.n_hopeless = self.n_hopeless + 1 if is_hopeless else 0
+        self.n_hopeless = self.n_hopeless + 1 if run.log_probability < self.hope else 0
         if plan.log_probability < UNREACHED or self.n_hopeless:  # what is the best to be had?
             best = compromise(target, [*starts, plan.u])
             is_run = bool((np.abs(made - best.u).max(axis=1) <= SAME).any())
             is_known = len(self.own) >= n + LEAST_RUNS
             if is_known and self.n_hopeless >= (2 if is_run else N_HOPELESS):
-                likeliest = max(run.log_probability, best.log_probability)
+                other = self._may_answer(best, target)
+                likeliest = max(run.log_probability, other.log_probability)
                 self.reason = StopReason.UNREACHABLE
-                self.note = unreachable(self.problem, best.expected, likeliest, self.missed)
+                self.note = unreachable(self.problem, best.expected, likeliest)
                 return
             if plan.log_probability < UNREACHED and not is_run:
                 run = self._may_answer(best, target)
         event = Event.STEP if len(self.own) and run.start == 0 else Event.RESTART
         self._run(run.u, event if self.x else Event.START, run.expected)
-        self.missed += np.log1p(-min(np.exp(run.log_probability), SUREST))
 
     def _may_answer(self, plan: Plan, target: Target) -> Plan:
         """Stop a plan where the model may fail, or go elsewhere if that would teach nothing."""

@@ -10,9 +10,7 @@ SMALLEST = -12  # power of ten that a chance is said to be below
 CLOSE = 0.5  # tolerances from which a misfit at the best compromise is named
 
 
-def unreachable(
-    problem: Problem, misfits: FloatArray, log_probability: float, missed: float
-) -> str:
+def unreachable(problem: Problem, misfits: FloatArray, log_probability: float) -> str:
     """Say that no parameters are expected to meet all measurements, and by how much they fail.
 
     Parameters
@@ -22,8 +20,6 @@ def unreachable(
         Expected over ψ at the best compromise, see `vitolab.agent.planning.compromise`.
     log_probability : float
         Largest one found that all measurements are met.
-    missed : float
-        Log probability that all plans so far missed, as they did.
 
     Returns
     -------
@@ -36,11 +32,8 @@ def unreachable(
         for o, c in sorted(pairs, key=lambda pair: -abs(pair[1]))
         if abs(c) >= CLOSE
     ]
-    power = max(int(np.floor(min(log_probability, missed) / np.log(10.0))) + 1, SMALLEST)
-    said = "No parameters are expected to meet all measurements"
-    if missed < log_probability:
-        said = "Runs that were expected to meet all measurements missed them time and again"
+    power = max(int(np.floor(log_probability / np.log(10.0))) + 1, SMALLEST)
     return (
-        f"{said} (chance below 1e{power}): "
+        f"No parameters are expected to meet all measurements (chance below 1e{power}): "
         f"the best compromise misses {', '.join(named) or 'them between runs'}."
     )
