@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from vitolab.methods.training import (
@@ -43,7 +42,9 @@ def _deterministic(learned: Vito) -> Personalizer:
 
 
 def _built(kind: str, settings: Mapping[str, Any], problem: Problem) -> Personalizer:
-    optimiser: Personalizer = getattr(import_module("vitolab.reference"), kind)(problem, **settings)
+    from vitolab import reference  # by statement: a study's version follows imports
+
+    optimiser: Personalizer = getattr(reference, kind)(problem, **settings)
     return optimiser
 
 
