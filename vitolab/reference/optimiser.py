@@ -9,7 +9,7 @@ import numpy as np
 
 from vitolab.asked import checked_seed
 from vitolab.failures import Failure
-from vitolab.files import stream
+from vitolab.files import bits, stream
 from vitolab.fit import Event, Fit, StopReason, Trace, budget, check_budget
 from vitolab.objects import Value
 from vitolab.problem import FloatArray, Patient, Problem
@@ -133,6 +133,7 @@ class Optimiser(Value, ABC):
             Largest number of forward runs from each start, the first one included; by default 50
             per parameter.
         seed : int
+            The outcome of a start does not depend on the other starts.
 
         Returns
         -------
@@ -149,9 +150,9 @@ class Optimiser(Value, ABC):
                 patient,
                 start,
                 allowed,
-                stream("optimiser", self.problem.name, seed, patient.name, i),
+                stream("optimiser", self.problem.name, seed, patient.name, bits(start)),
             )
-            for i, start in enumerate(starts)
+            for start in starts
         ]
 
     @abstractmethod
