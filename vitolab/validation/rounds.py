@@ -125,7 +125,7 @@ def one_after_another(
                 "round": first // at_a_time + 1,
                 "history": learned.experience.key,
             }
-            training = _training(method.method, begun.experience, learned.experience, known_as)
+            training = _training(method, begun.experience, learned.experience, known_as)
             note = "" if allowed == most else f"The total of {total_runs} forward runs was used up."
             note = note if allowed else f"Not begun. {note}"
             work[keys[i]] = (learned, patient, label, training, further, allowed, note)
@@ -156,13 +156,15 @@ def shares(left: int | None, n: int, most: int) -> list[int]:
     return [min(most, left // n + (i < left % n)) for i in range(n)]
 
 
-def _training(name: str, begun: Experience, learned: Experience, known_as: str) -> str:
-    """Whom a method learned from, in words."""
-    if name not in AGENTS:
+def _training(method: Continuing, begun: Experience, learned: Experience, known_as: str) -> str:
+    """Whom a method learned from, in words, and who was left out of what it knew."""
+    if method.method not in AGENTS:
         return ""
     n = len(learned.known) - len(begun.known)
     before = f"{n} patient{'s' if n > 1 else ''} before" if n else "nobody before"
-    return f"{len(begun.known)} {known_as} and {before}" if len(begun.known) else before
+    training = f"{len(begun.known)} {known_as} and {before}" if len(begun.known) else before
+    left_out = sorted(set(method.experience.names) - set(begun.names))
+    return f"{training}, without {' and '.join(left_out)}" if left_out else training
 
 
 def _fold(
@@ -177,7 +179,7 @@ def _fold(
     """Personalise one patient, or note that no run is left."""
     problem = method.problem
     observed = problem.observed(patient)
-    n_known = len(method.experience.u) if method.method in AGENTS else None
+    n_known = method.experience.n_runs if method.method in AGENTS else None
     if not allowed:
         row = {**label, "patient": patient.name, "method": method.method, **further}
         row |= {"n_states_used": None, "n_training_runs": n_known, "training": training}
