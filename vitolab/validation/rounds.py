@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from vitolab.asked import checked_count
 from vitolab.experience import Experience
-from vitolab.failures import Failure, Kind
 from vitolab.files import digest
 from vitolab.fit import Fit, StopReason, budget
 from vitolab.methods import AGENTS, METHODS
@@ -28,6 +27,7 @@ from vitolab.validation.parts import (
     PartStore,
     child_seed,
     compute_part,
+    workers,
     write_with_failures,
 )
 
@@ -109,7 +109,7 @@ def one_after_another(
     label = {"setup": setup, "repeat": None, "start": None, "seed": method.seed}
     label |= {"n_states": None, "n_samples": n_samples}
     fits: list[tuple[Patient, Fit]] = []
-    heard = _Heard([] if n_found else [p.name for p in patients])
+    judge = Judge(STAGE, () if n_found else (p.name for p in patients))
     n_used = 0
     run.progress(STAGE, 0, len(patients))
     for first in range(0, len(patients), at_a_time):
@@ -133,10 +133,12 @@ def one_after_another(
         if missing and time.time() >= run.until:
             break
         items = [(key, given, run.until) for key, given in missing.items()]
-        for key, part, failures in parallel(compute_part, _fold, items, n_jobs, "threads"):
+        at_once = n_jobs if len(items) > 1 else 1  # one patient needs no worker
+        prefer = workers(method.problem)
+        for key, part, failures in parallel(compute_part, _fold, items, at_once, prefer):
             if part is not None:
-                write_with_failures(run, key, part[0], part[1], failures)
-                heard.hear(part, failures)
+                write_with_failures(run, key, part.personalizations, part.traces, failures)
+                judge.hear(part.personalizations, failures)
                 del missing[key]
         if missing:
             break  # no time is left
@@ -145,7 +147,7 @@ def one_after_another(
             n_used += fits[-1][1].n_runs
         run.progress(STAGE, len(fits), len(patients))
     if not n_found:
-        heard.end()
+        judge.end()
     return method.after(fits)
 
 
@@ -228,25 +230,3 @@ def read_fits(
     rows = {str(row["patient"]): row for row in personalizations.to_dict("records")}
     own = {} if traces is None else dict(list(traces.groupby("patient", sort=False)))
     return [(p, stored_fit(problem.observed(p), rows[p.name], own.get(p.name))) for p in patients]
-
-
-class _Heard:
-    """What is known of the work so far, to end it where it makes no sense; see `work_through`."""
-
-    def __init__(self, patients: Sequence[str]) -> None:
-        self.judge = Judge(STAGE, patients)
-        self.ends: set[str] = set()
-        self.errors: list[Failure] = []
-
-    def hear(self, part: Part, failures: Sequence[Failure]) -> None:
-        """Take note of a part."""
-        self.judge.hear(part.personalizations, failures)
-        self.ends |= set(part.personalizations["stop_reason"])
-        self.errors += [failure for failure in failures if failure.kind is Kind.METHOD][:1]
-
-    def end(self) -> None:
-        """Refuse work of which every personalisation ended by an error."""
-        if self.ends == {StopReason.ERROR} and self.errors:
-            raise RuntimeError(
-                f"{STAGE}: every personalisation ended by an error: {self.errors[0].text}"
-            )
