@@ -196,7 +196,6 @@ def _folds(
     Without ``n_states`` the number of states is null. The keys of the parts begin with ``kind``;
     ``act`` is called as `_initial_fold` is.
     """
-    check_patients(patients)
     for setup, problem in problems.items():
         whole = learned_from(problem, patients)
         check_patients(whole, "patients with all measurements")
@@ -284,8 +283,9 @@ def _initial_fold(
     seed: int,
 ) -> Part:
     """Learn start candidates without the patient, then run the patient's model at the first."""
-    train = walks.first(key["n_samples"]).without(patient.name)
-    used = n_states_allowed(key["n_states"], problem, train)
+    train = training(walks.first(key["n_samples"]), problem, patient)
+    observed = problem.observed(patient)
+    used = n_states_allowed(key["n_states"], observed, train)
     counted = train.counted
     # as in Vito.learn, of which nothing else is needed here
     initializer = attempted(
@@ -293,19 +293,19 @@ def _initial_fold(
             Initializer.learn,
             train.x[counted],
             train.y[counted],
-            problem,
+            observed,
             used,
             stream("initializer", problem.name, child_seed(seed, "fold", patient.name)),
         )
     )
-    acting: Personalizer = StartOnly(problem)
+    acting: Personalizer = StartOnly(observed)
     first, n_clusters = None, None
     if isinstance(initializer, Unlearned):
         acting = initializer
     else:
-        first = initializer.candidates(problem.measured(patient))[:1]
+        first = initializer.candidates(observed.measured(patient))[:1]
         n_clusters = initializer.n_clusters
-    fit = personalized(problem, acting, patient, max_runs=1, seed=seed, starts=first)[0]
+    fit = personalized(observed, acting, patient, max_runs=1, seed=seed, starts=first)[0]
     label = key | {"method": "vito-initial", "start": None}
-    row = label | {"n_states_used": n_clusters} | fit_row(problem, fit)
+    row = label | {"n_states_used": n_clusters} | fit_row(problem, fit, observed)
     return Part(table([row]), None, fit.failures)
