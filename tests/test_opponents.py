@@ -267,6 +267,13 @@ def test_the_same_seed_gives_the_same_bits(learn, linear_problem, linear_patient
 
 
 @each
+def test_a_seed_is_never_taken_for_a_number_of_states(learn, linear_problem, walks):
+    with pytest.raises(TypeError, match="positional"):
+        learn(linear_problem, walks, 600)
+    assert learn(linear_problem, walks, seed=0) == learn(linear_problem, walks)
+
+
+@each
 def test_a_parameter_that_acts_by_ratio_is_moved_by_ratio(learn):
     """What is solved does not depend on whether the user takes the logarithm."""
     objective = (Objective("y", "y", "", 0.01),)

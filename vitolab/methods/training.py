@@ -80,7 +80,7 @@ def _owning(
 ) -> Personalizer:
     from vitolab.reference import opponents  # by statement: a study's version follows imports
 
-    learned: Personalizer = getattr(opponents, kind).learn(problem, walks, seed)
+    learned: Personalizer = getattr(opponents, kind).learn(problem, walks, seed=seed)
     return learned
 
 
