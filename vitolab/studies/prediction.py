@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from vitolab.methods import CONTINUOUS_AGENT
 from vitolab.studies.base import PEERS, Content, Section, StoredRun, Study, choices
 
 _BOLUS: Mapping[str, Any] = {"data": "", "n_samples": 100, "episode": 1}
@@ -18,7 +19,9 @@ def _forecast(stored: StoredRun, repeat: int) -> Content:
     from vitolab.uncertainty import summary
 
     rows = stored.personalizations
-    method = "vito-continuous" if "vito-continuous" in set(rows["method"]) else rows["method"][0]
+    method = rows["method"][0]
+    if CONTINUOUS_AGENT in set(rows["method"]):
+        method = CONTINUOUS_AGENT
     table = summary.forecast_table(rows)
     subjects = "subjects of a file" if stored.parameters.get("data") else _SYNTHETIC
     sentence = (
