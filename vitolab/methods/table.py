@@ -3,7 +3,7 @@
 A method is an *agent*, which acts on what it learned from walks: Vito, and the *opponents* that a
 user with the same walks would build; a *reference*, which learns nothing; or a *start*, a single
 forward run. Adding one touches this table, the module that implements it, and the names of its
-package. Modules are imported when a method is built, so that names, labels and colours cost nothing.
+package. Modules are imported when a method is built: names, labels and colours cost nothing.
 """
 
 from __future__ import annotations
