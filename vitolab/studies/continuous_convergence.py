@@ -24,7 +24,7 @@ from vitolab.studies.base import (
 _AGENTS: Mapping[str, Any] = {
     "n_states": {**N_STATES, **EP_STATES},
     "mode": "table",
-    "agents": ["vito", "vito-hindsight", "vito-continuous", *OPPONENTS],
+    "agents": ["vito", "vito-nearest", "vito-hindsight", "vito-continuous", *OPPONENTS],
     "n_replays": 5,
     "episode": 1,
     "n_repeats": 1,
