@@ -10,6 +10,9 @@ from vitolab.asked import checked_chance
 #: Which runs give start candidates.
 Start = Literal["data-driven", "nearest"]
 
+#: Chance to meet all measurements below which patients in order are ended, unless told otherwise.
+GIVE_UP = 1e-3
+
 
 @dataclass(frozen=True)
 class Settings:

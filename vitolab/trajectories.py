@@ -10,12 +10,6 @@ from typing import Any
 import numpy as np
 
 from vitolab.failures import Failure, Kind, Record
-from vitolab.fit import Event as Event  # outcomes live there; some modules ask for them here
-from vitolab.fit import Fit as Fit
-from vitolab.fit import Personalizer as Personalizer
-from vitolab.fit import StopReason as StopReason
-from vitolab.fit import Trace as Trace
-from vitolab.fit import check_budget as check_budget
 from vitolab.objects import Value
 from vitolab.problem import BoolArray, FloatArray, IntArray, Problem
 from vitolab.saved import Shape, check_arrays, check_range, field, names, read_object, write_object

@@ -36,11 +36,11 @@ from vitolab.personalization.order import Order
 from vitolab.personalization.outcomes import fit_table
 from vitolab.personalization.overlap import training_overlap
 from vitolab.problem import Patient, Problem
+from vitolab.settings import GIVE_UP
 from vitolab.store import Run, open_run
 from vitolab.store.claims import RunFailed
 from vitolab.store.tables import patient_table
 from vitolab.validation import budget
-from vitolab.validation.rounds import GIVE_UP
 
 STUDY = "personalize"
 #: Transitions explored per training patient by default, of long walks and of walks of one step.
@@ -116,7 +116,7 @@ def personalize_file(
     give_up : float, optional
         Chance to meet all measurements below which ``vito-continuous`` ends a patient, see
         `vitolab.methods.Settings`; other methods have no such rule. By default 0, which is never,
-        and `vitolab.validation.rounds.GIVE_UP` with ``learn_as_you_go``.
+        and `vitolab.settings.GIVE_UP` with ``learn_as_you_go``.
     at_a_time : int
         Patients of a round, which learns from the rounds before, with ``learn_as_you_go``.
     seed, n_jobs : int

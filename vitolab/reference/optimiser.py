@@ -185,15 +185,25 @@ def random_start(problem: Problem, seed: int) -> FloatArray:
     (section 3.3.3), so that the best of these repeats is a choice of start, not of luck patient
     by patient.
 
+    Parameters
+    ----------
+    problem : Problem
+    seed : int
+
     Returns
     -------
     ndarray, shape (n_parameters,)
+
+    Raises
+    ------
+    ValueError
+        If the seed is no whole number from 0 to 2^63 - 1.
     """
     start: FloatArray = problem.draw(stream("start", problem.name, checked_seed(seed)))[0]
     return start
 
 
 def unit_of(problem: Problem, x: FloatArray) -> FloatArray:
-    """Coordinates of x in the unit cube."""
+    """Coordinates of x in the unit cube, shape (..., n_parameters), as that of x."""
     unit: FloatArray = (x - problem.lower) / (problem.upper - problem.lower)
     return np.clip(unit, 0.0, 1.0)

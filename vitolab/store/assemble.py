@@ -79,7 +79,13 @@ def assemble(
 
 
 def joined(paths: Sequence[Path], keys: Sequence[str]) -> pd.DataFrame:
-    """Rows of all parts, sorted by their keys."""
+    """Rows of all parts, sorted by their keys.
+
+    Raises
+    ------
+    ValueError
+        If a part is damaged or lacks a key.
+    """
     import pandas as pd
 
     tables = []

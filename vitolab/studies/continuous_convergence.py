@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from vitolab.methods import HINDSIGHT_REPLAYS
 from vitolab.studies import shared
 from vitolab.studies.base import (
     EP_STATES,
@@ -25,7 +26,7 @@ _AGENTS: Mapping[str, Any] = {
     "n_states": {**N_STATES, **EP_STATES},
     "mode": "table",
     "agents": ["vito", "vito-nearest", "vito-hindsight", "vito-continuous", *OPPONENTS],
-    "n_replays": 5,
+    "n_replays": HINDSIGHT_REPLAYS,
     "episode": 1,
     "n_repeats": 1,
 }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from vitolab.asked import checked_chance
 from vitolab.catalogue import CIRCULATION, ELECTROPHYSIOLOGY, GLUCOSE, ROSENBROCK
 from vitolab.methods import AGENTS, METHODS, REFERENCES, learns_states
+from vitolab.settings import GIVE_UP
 from vitolab.studies.base import (
     N_CIRCULATION,
     N_HEARTS,
@@ -34,7 +35,7 @@ _ALL: Mapping[str, Any] = {
     "n_functions": 100,
     "mode": "table",
     "methods": ["vito-continuous", *OPPONENTS, "least-squares-multistart"],
-    "give_up": 0.001,
+    "give_up": GIVE_UP,
 }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vitolab.catalogue import CIRCULATION
+from vitolab.methods import HINDSIGHT_REPLAYS
 from vitolab.studies import shared
 from vitolab.studies.base import (
     N_CIRCULATION,
@@ -21,7 +22,7 @@ from vitolab.studies.base import (
 
 _MANY: Mapping[str, Any] = {
     "n_states": dict(CIRCULATION.n_states),
-    "n_replays": 5,
+    "n_replays": HINDSIGHT_REPLAYS,
     "episode": 1,
 }
 

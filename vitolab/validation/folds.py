@@ -14,7 +14,15 @@ from vitolab.files import digest, stream
 from vitolab.fit import Personalizer, budget
 from vitolab.guard import Unlearned, attempted, personalized
 from vitolab.initialization import Initializer
-from vitolab.methods import EPISODE, PAPER, Settings, by_training, learn, n_states_used
+from vitolab.methods import (
+    EPISODE,
+    HINDSIGHT_REPLAYS,
+    PAPER,
+    Settings,
+    by_training,
+    learn,
+    n_states_used,
+)
 from vitolab.problem import Patient, Problem
 from vitolab.reference import StartOnly
 from vitolab.store.tables import fit_row, joined_traces, table, trace_columns
@@ -42,7 +50,7 @@ def leave_one_out(
     n_samples: Mapping[str, Sequence[int]],
     n_states: Mapping[str, Sequence[int]] | None = None,
     methods: Sequence[str] = _BOTH,
-    n_replays: int = 5,
+    n_replays: int = HINDSIGHT_REPLAYS,
     episode: int | Mapping[str, int] = EPISODE,
     n_repeats: int = 1,
     max_runs: int | None = None,

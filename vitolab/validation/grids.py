@@ -16,6 +16,7 @@ from vitolab.fit import Personalizer
 from vitolab.guard import personalized
 from vitolab.methods import (
     EPISODE,
+    HINDSIGHT_REPLAYS,
     PAPER,
     Settings,
     build,
@@ -56,7 +57,7 @@ def grid(
     methods: Sequence[str] = (),
     n_compared: int | None = None,
     n_traced: int = 4,
-    n_replays: int = 5,
+    n_replays: int = HINDSIGHT_REPLAYS,
     episode: int = EPISODE,
     seed: int = 0,
     n_jobs: int = 1,

@@ -34,8 +34,6 @@ from vitolab.validation.parts import (
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Chance to meet all measurements below which a patient is ended, unless another is asked for.
-GIVE_UP = 1e-3
 STAGE = "personalising one after the other"
 
 
