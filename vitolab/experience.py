@@ -72,19 +72,27 @@ class Experience(Value):
     def learn(cls, problem: Problem, walks: Trajectories | Experience) -> Experience:
         """Flatten walks; experience is taken as it is.
 
+        Parameters
+        ----------
+        problem : Problem
+        walks : Trajectories or Experience
+
         Raises
         ------
         ValueError
-            If no run among them succeeded.
+            If no run among them succeeded, or they are those of a problem of other parameters,
+            objectives or features.
         """
         if isinstance(walks, Experience):
             if not len(walks.u):
-                raise ValueError(f"problem {problem.name!r}: there are no runs to learn from")
+                raise ValueError(
+                    f"problem {problem.name!r}: there are no runs, expected some to learn from"
+                )
             for what in ("parameters", "objectives", "features"):
                 if getattr(walks.problem, what) != getattr(problem, what):
                     raise ValueError(
                         f"the runs are those of problem {walks.problem.name!r}, whose {what} are "
-                        f"others than those of {problem.name!r}"
+                        f"others, expected those of {problem.name!r}"
                     )
             return replace(walks, problem=problem)
         counted = checked_runs(problem, walks)
@@ -164,8 +172,20 @@ class Experience(Value):
         return int(self.made.sum())
 
     def observing(self, problem: Problem) -> Experience:
-        """Experience of a problem with some of the objectives, see `Problem.observed`."""
+        """Experience of a problem with some of the objectives, see `Problem.observed`.
+
+        Raises
+        ------
+        ValueError
+            If it has other objectives.
+        """
         names = [o.name for o in self.problem.objectives]
+        for o in problem.objectives:
+            if o.name not in names:
+                raise ValueError(
+                    f"problem {problem.name!r}: objective is {o.name!r}, expected one of "
+                    f"{', '.join(names)}"
+                )
         columns = [names.index(o.name) for o in problem.objectives]
         return replace(self, problem=problem, y=self.y[:, columns])
 

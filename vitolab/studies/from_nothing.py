@@ -88,7 +88,9 @@ def _paired(stored: StoredRun, repeat: int) -> Content:
 
     table = plots.paired_table(_rows(stored))
     if table.empty:
-        raise ValueError("the run holds no other method beside vito-continuous to compare it with")
+        raise ValueError(
+            "the run holds no method beside vito-continuous, expected one to compare it with"
+        )
     sentence = (
         "Both methods personalised the same patients in the same orders. A sign test "
         "(McNemar's with one order) counts the patients whom one solved in more orders than the "
@@ -104,7 +106,9 @@ def _giving_up(stored: StoredRun, repeat: int) -> Content:
 
     without, ends = without_giving_up(stored.personalizations)
     if ends.empty:
-        raise ValueError("the run holds nobody whom a method could give up")
+        raise ValueError(
+            "the run holds nobody whom a method could give up, expected rows of a method that may"
+        )
     table = giving_up_table(without[without["method"].isin(set(ends["method"]))], ends)
     sentence = (
         "The continuous agent once more, which ends a patient when its chance to meet all "
