@@ -123,9 +123,7 @@ class Problem(Domain, Value):
         names = [p.name for p in self.parameters] + [o.name for o in self.objectives]
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(
-                    f"problem {self.name!r}: the name {name!r} occurs twice, expected once"
-                )
+                raise ValueError(f"problem {self.name!r}: {name!r} occurs twice, expected once")
         ordered = tuple(sorted(set(self.multipliers)))
         if ordered != tuple(self.multipliers) or any(m < 1 or m != int(m) for m in ordered):
             raise ValueError(
@@ -215,12 +213,9 @@ class Problem(Domain, Value):
             If a name is no objective, or none is left.
         """
         known = [o.name for o in self.objectives]
-        for name in names:
-            if name not in known:
-                raise ValueError(
-                    f"problem {self.name!r}: there is no objective {name!r}, expected some of "
-                    f"{', '.join(known)}"
-                )
+        for name in [name for name in names if name not in known]:
+            said = f"there is no objective {name!r}, expected some of {', '.join(known)}"
+            raise ValueError(f"problem {self.name!r}: {said}")
         kept = tuple(i for i, name in enumerate(known) if name in set(names))
         if len(kept) == len(known):
             return self

@@ -204,6 +204,7 @@ def _folds(
     Without ``n_states`` the number of states is null. The keys of the parts begin with ``kind``;
     ``act`` is called as `_initial_fold` is.
     """
+    check_patients(patients)
     for setup, problem in problems.items():
         whole = learned_from(problem, patients)
         check_patients(whole, "patients with all measurements")

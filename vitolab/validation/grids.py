@@ -95,6 +95,7 @@ def grid(
     cache : Path, optional
     """
     check_agents(agents, "agents")
+    check_patients(patients)
     # nothing by default: parts of earlier studies keep their keys
     ways = by_training(agents)
     replays = n_replays if any(trained.has_replays for trained in ways) else 0
