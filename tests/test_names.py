@@ -61,7 +61,7 @@ def test_a_switch_is_seen(code: str) -> None:
     assert list(switched(ast.parse(code)))
 
 
-def test_a_method_is_told_from_others_by_a_constant_or_by_its_row() -> None:
+def test_a_method_is_compared_by_a_constant_or_by_its_row() -> None:
     """Elsewhere its name is data: a profile of a study, the default of an option."""
     for path, code in sources("vitolab", "dashboards"):
         for line, name in switched(ast.parse(code)):

@@ -10,7 +10,7 @@ from vitolab.asked import checked_chance
 #: Which runs give start candidates.
 Start = Literal["data-driven", "nearest"]
 
-#: Chance to meet all measurements below which patients in order are ended, unless told otherwise.
+#: Chance to meet all measurements below which patients in order are ended, by default.
 GIVE_UP = 1e-3
 
 
