@@ -94,7 +94,7 @@ def test_a_run_corrects_its_own_patient_and_hardly_another(emulator):
 
 def test_a_chance_is_the_share_of_draws_that_meet_every_measurement(linear_problem, emulator):
     target = Target(
-        replace(linear_problem, objectives=linear_problem.objectives),
+        linear_problem,
         replace(emulator, a=emulator.a[:, :2], covariance=of_two(emulator.covariance)),
         9,
         np.empty(0),

@@ -269,8 +269,16 @@ def test_the_same_seed_gives_the_same_bits(learn, linear_problem, linear_patient
         np.testing.assert_array_equal(fits[0].trace.x, fits[1].trace.x)
     starts = np.array([[1.0, 2.0], [-4.0, 3.0]])
     both = one.personalize_from(FAR, starts, max_runs=25)
-    alone = one.personalize_from(FAR, starts[:1], max_runs=25)
-    np.testing.assert_array_equal(both[0].trace.x, alone[0].trace.x)
+    for i, fit in enumerate(both):
+        alone = one.personalize_from(FAR, starts[i : i + 1], max_runs=25)[0]
+        np.testing.assert_array_equal(fit.trace.x, alone.trace.x)
+
+
+@each
+def test_a_seed_is_never_taken_for_a_number_of_states(learn, linear_problem, walks):
+    with pytest.raises(TypeError, match="positional"):
+        learn(linear_problem, walks, 600)
+    assert learn(linear_problem, walks, seed=0) == learn(linear_problem, walks)
 
 
 @each

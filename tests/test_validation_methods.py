@@ -1,5 +1,7 @@
 """Methods that are validated: each acts by its name and starts where it is said to."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -159,3 +161,38 @@ def test_a_fixed_point_of_another_problem_is_refused(linear_problem, linear_pati
         validation.fixed_errors(
             Memory(), {"linear": linear_problem}, linear_patients, {"fixed": np.zeros(3)}
         )
+
+
+def test_who_lacks_a_measurement_has_first_runs_too(linear_problem, linear_patients):
+    """Personalised on the others, as in the studies beside which these runs are shown."""
+    lacking = replace(linear_patients[0], measurements={"u": linear_patients[0].measurements["u"]})
+    problems, patients = {"linear": linear_problem}, [lacking, *linear_patients[1:4]]
+    runs = {kind: Memory() for kind in ("initial", "fixed", "grid")}
+    sizes = {"n_states": {"linear": [10]}, "n_samples": {"linear": [100]}}
+    validation.initial_errors(runs["initial"], problems, patients, **sizes)
+    validation.fixed_errors(runs["fixed"], problems, patients, {"fixed": np.zeros(2)})
+    validation.grid(
+        runs["grid"],
+        problems,
+        patients,
+        np.zeros((1, 2)),
+        restarts={"linear": [False]},
+        n_states=10,
+        n_samples=100,
+        max_runs=3,
+        agents=["vito", "vito-continuous"],
+        methods=["least-squares"],
+    )
+    for kind, run in runs.items():
+        rows = run.tables()[0]
+        own = rows[rows["patient"] == lacking.name]
+        assert len(own) == len(rows) / 4, kind
+        assert own["misfit:w"].isna().all(), kind
+        assert own["misfit:u"].notna().all(), kind
+        assert rows.loc[rows["patient"] != lacking.name, "misfit:w"].notna().all(), kind
+    sizes = {"n_states": {"linear": [10]}, "n_samples": {"linear": [100]}}
+    whole = Memory()
+    validation.leave_one_out(whole, problems, patients, **sizes, methods=["vito"], max_runs=1)
+    first = whole.tables()[0].set_index("patient")["misfit:u"]
+    initial = runs["initial"].tables()[0].set_index("patient")["misfit:u"]
+    pd.testing.assert_series_equal(initial, first)

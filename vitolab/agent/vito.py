@@ -16,7 +16,7 @@ from vitolab.agent.storing import restored, stored
 from vitolab.asked import checked_seed
 from vitolab.experience import Experience
 from vitolab.failures import Failure
-from vitolab.files import stream
+from vitolab.files import bits, stream
 from vitolab.fit import REASONS, Event, Fit, StopReason, Trace, budget
 from vitolab.initialization import Initializer
 from vitolab.mdp import MDP, Policy
@@ -171,8 +171,8 @@ class Vito(Value):
         """
         seed = checked_seed(seed)
         rngs = [
-            stream("personalize", self.problem.name, seed, patient.name, i)
-            for i in range(len(starts))
+            stream("personalize", self.problem.name, seed, patient.name, bits(start))
+            for start in starts
         ]
         candidates = self.candidates(patient)
         further = [candidates] * len(starts)

@@ -152,7 +152,10 @@ def personalize(
     from vitolab.store.info import newest_progress
 
     if method in REFERENCES and (train_on is not None or n_samples is not None):
-        raise ValueError(f"--method is {method}, which learns nothing from --train-on, --n-samples")
+        raise ValueError(
+            f"--method is {method}, which learns nothing, expected another one with --train-on or "
+            "--n-samples"
+        )
     if learn_as_you_go and train_on is not None and n_samples is None:
         raise ValueError(
             "--n-samples is missing, expected it with --train-on: --learn-as-you-go explores "

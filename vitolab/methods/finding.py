@@ -137,9 +137,9 @@ def learn(
         Names in `AGENTS`.
     problem : Problem
         With the objectives that were measured; see `Problem.observed`.
-    walks : Trajectories
-        Training walks. For leave-one-out they hold nothing of the patient; see
-        `vitolab.validation.training`.
+    walks : Trajectories or Experience
+        Training walks; runs do, too, for agents without states. For leave-one-out they hold
+        nothing of the patient; see `vitolab.validation.parts.training`.
     seed : int
     settings : Settings, optional
 

@@ -2,8 +2,8 @@
 
 A method is an *agent*, which acts on what it learned from walks: Vito, and the *opponents* that a
 user with the same walks would build; a *reference*, which learns nothing; or a *start*, a single
-forward run. Adding one touches this table and the module that implements it. Modules are
-imported when a method is built, so that names, labels and colours cost nothing.
+forward run. Adding one touches this table, the module that implements it, and the names of its
+package. Modules are imported when a method is built: names, labels and colours cost nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from vitolab.methods.training import (
@@ -43,7 +42,9 @@ def _deterministic(learned: Vito) -> Personalizer:
 
 
 def _built(kind: str, settings: Mapping[str, Any], problem: Problem) -> Personalizer:
-    optimiser: Personalizer = getattr(import_module("vitolab.reference"), kind)(problem, **settings)
+    from vitolab import reference  # by statement: a study's version follows imports
+
+    optimiser: Personalizer = getattr(reference, kind)(problem, **settings)
     return optimiser
 
 

@@ -108,7 +108,8 @@ def personalize_file(
     learn_as_you_go : bool
     agent : Path or str, optional
         Folder of an agent, which is loaded if it exists, learns from the patients as well, and is
-        saved there in the end; for ``vito-continuous`` with ``learn_as_you_go``.
+        saved there in the end; for ``vito-continuous`` with ``learn_as_you_go``. Of a patient whose
+        name it knows it leaves out the runs, as long as it is that patient's turn.
     total_runs : int, optional
         Forward runs allowed for the whole file with ``learn_as_you_go``, see
         `vitolab.validation.rounds.one_after_another`.

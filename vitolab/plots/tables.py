@@ -171,7 +171,7 @@ def _paper_says(setup: str, method: str, samples: int) -> str:
     """The paper's number for one row."""
     if setup == "2p" and method == PAPER and samples >= paper.RUNS_2P_FROM:
         return f"{paper.RUNS_2P:.1f} runs"
-    if setup == "2p" and method == "nelder-mead":
+    if setup == "2p" and method == paper.SIMPLEX:
         return f"{paper.RUNS_2P_SIMPLEX} runs, best start"
     if setup in paper.EP_SETUPS and method == PAPER and samples in paper.EP_RUNS:
         return f"{paper.EP_RUNS[samples]} runs"
@@ -292,8 +292,8 @@ def weighting_table(personalizations: pd.DataFrame) -> pd.DataFrame:
     sums = summarize(personalizations, ["setup", "method"]).to_dict("records")
     known = {(row["setup"], row["method"]): row for row in sums}
     for setup in order_of(personalizations["setup"].tolist()):
-        normalised = known.get((setup, "nelder-mead"))
-        plain = known.get((setup, "nelder-mead-unweighted"))
+        normalised = known.get((setup, paper.SIMPLEX))
+        plain = known.get((setup, paper.SIMPLEX_PLAIN))
         if normalised is None or plain is None:
             continue
         table.append(

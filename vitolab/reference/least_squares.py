@@ -80,6 +80,11 @@ def least_squares_from(
         At least one; those beyond Ω start on its border.
     max_runs : int
         Forward runs from all of them, those of finite differences included.
+
+    Raises
+    ------
+    ValueError
+        If no run is allowed or a measurement is missing.
     """
     counter, scale, psi = Counter(problem, patient, max_runs), Scale(problem), problem.tolerance
     reason = StopReason.STALLED

@@ -9,7 +9,7 @@ import numpy as np
 
 from vitolab.asked import checked_seed
 from vitolab.failures import Failure
-from vitolab.files import stream
+from vitolab.files import bits, stream
 from vitolab.fit import Event, Fit, StopReason, Trace, budget, check_budget
 from vitolab.objects import Value
 from vitolab.problem import FloatArray, Patient, Problem
@@ -133,6 +133,7 @@ class Optimiser(Value, ABC):
             Largest number of forward runs from each start, the first one included; by default 50
             per parameter.
         seed : int
+            The outcome of a start does not depend on the other starts.
 
         Returns
         -------
@@ -149,9 +150,9 @@ class Optimiser(Value, ABC):
                 patient,
                 start,
                 allowed,
-                stream("optimiser", self.problem.name, seed, patient.name, i),
+                stream("optimiser", self.problem.name, seed, patient.name, bits(start)),
             )
-            for i, start in enumerate(starts)
+            for start in starts
         ]
 
     @abstractmethod
@@ -184,15 +185,25 @@ def random_start(problem: Problem, seed: int) -> FloatArray:
     (section 3.3.3), so that the best of these repeats is a choice of start, not of luck patient
     by patient.
 
+    Parameters
+    ----------
+    problem : Problem
+    seed : int
+
     Returns
     -------
     ndarray, shape (n_parameters,)
+
+    Raises
+    ------
+    ValueError
+        If the seed is no whole number from 0 to 2^63 - 1.
     """
     start: FloatArray = problem.draw(stream("start", problem.name, checked_seed(seed)))[0]
     return start
 
 
 def unit_of(problem: Problem, x: FloatArray) -> FloatArray:
-    """Coordinates of x in the unit cube."""
+    """Coordinates of x in the unit cube, shape (..., n_parameters), as that of x."""
     unit: FloatArray = (x - problem.lower) / (problem.upper - problem.lower)
     return np.clip(unit, 0.0, 1.0)

@@ -60,7 +60,7 @@ def check_table(
     """
     for column in _NEEDED[name]:
         if column not in table.columns:
-            raise ValueError(f"{file}: column {column!r} is missing")
+            raise ValueError(f"{file}: column {column!r} is missing, expected it")
     for column in map(str, table.columns):
         expected = _expected(column, table[column])
         if expected:
@@ -72,7 +72,9 @@ def check_table(
                 continue
             for item in getattr(problems[setup], what):
                 if f"{group}:{item.name}" not in table.columns:
-                    raise ValueError(f"{file}: column '{group}:{item.name}' is missing")
+                    raise ValueError(
+                        f"{file}: column '{group}:{item.name}' is missing, expected it"
+                    )
 
 
 def _expected(column: str, values: pd.Series[Any]) -> str:

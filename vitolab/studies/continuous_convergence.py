@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from vitolab.methods import HINDSIGHT_REPLAYS
 from vitolab.studies import shared
 from vitolab.studies.base import (
     EP_STATES,
@@ -20,8 +21,8 @@ from vitolab.studies.base import (
 _AGENTS: Mapping[str, Any] = {
     "n_states": {**N_STATES, **EP_STATES},
     "mode": "table",
-    "agents": ["vito", "vito-hindsight", "vito-continuous", *OPPONENTS],
-    "n_replays": 5,
+    "agents": ["vito", "vito-nearest", "vito-hindsight", "vito-continuous", *OPPONENTS],
+    "n_replays": HINDSIGHT_REPLAYS,
     "episode": 1,
     "n_repeats": 1,
 }

@@ -78,11 +78,9 @@ def standing(personalizations: pd.DataFrame) -> pd.DataFrame:
         See `vitolab.plots.summary.summarize`; by setup and method.
     """
     from vitolab.plots.summary import summarize
+    from vitolab.store.tables import largest
 
-    table = personalizations
-    for size in ("n_samples", "n_states"):
-        largest = table.groupby(["setup", "method"])[size].transform("max")
-        table = table[largest.isna() | (table[size] == largest)]
+    table = largest(personalizations)
     numbered = table.groupby("setup")["start"].transform(lambda start: start.notna().all())
     used = table.groupby(["setup", "start"])["method"].transform("nunique")
     methods = table.groupby("setup")["method"].transform("nunique")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from vitolab.methods import HINDSIGHT_REPLAYS
 from vitolab.studies import shared
 from vitolab.studies.base import EP_STATES, N_CIRCULATION, N_HEARTS, N_STATES, PEERS, Study, choices
 
 _HINDSIGHT: Mapping[str, Any] = {
     "n_states": {**N_STATES, "rosenbrock": 100, **EP_STATES},
     "mode": "table",
-    "n_replays": 5,
+    "n_replays": HINDSIGHT_REPLAYS,
 }
 
 STUDY = Study(

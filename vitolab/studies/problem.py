@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitolab.display import say
-from vitolab.methods import METHODS, PAPER, learns_states
+from vitolab.fit import RUNS_PER_PARAMETER
+from vitolab.methods import HINDSIGHT_REPLAYS, METHODS, PAPER, learns_states
 from vitolab.studies import shared
 from vitolab.studies.base import PEERS, Content, Section, StoredRun, Study, choices
 
@@ -22,9 +23,9 @@ _OWN: Mapping[str, Any] = {
     "allow_missing": False,
     "learn_as_you_go": False,
     "agents": ["vito", "vito-continuous"],
-    "n_replays": 5,
+    "n_replays": HINDSIGHT_REPLAYS,
     "episode": 1,
-    "runs_per_parameter": 50,
+    "runs_per_parameter": RUNS_PER_PARAMETER,
 }
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from vitolab.methods import PAPER
+from vitolab.methods import METHODS as TABLE
+from vitolab.methods import PAPER, POLICY
 from vitolab.studies.base import Content, Section, StoredRun
 
 if TYPE_CHECKING:
@@ -131,7 +132,8 @@ def _policies(stored: StoredRun, repeat: int) -> Content:
     from vitolab.studies import words
 
     rows = stored.personalizations
-    rows = rows[rows["method"].isin([PAPER, "vito-deterministic"])]
+    alike = [name for name, method in TABLE.items() if method.training is POLICY]
+    rows = rows[rows["method"].isin(alike)]
     table = words.named(plots.summarize(rows, ["setup", "method", "n_samples"]))
     return Content(
         words.drawing(rows),

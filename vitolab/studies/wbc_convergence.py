@@ -16,15 +16,16 @@ from vitolab.studies.base import (
 
 def _numbers(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
+    from vitolab.plots import paper
 
     rows = stored.personalizations
     known = set(rows["method"])
     tables = [("Samples needed", plots.samples_needed(rows))]
-    for name, claims in (("nelder-mead", True), ("least-squares-multistart", False)):
+    for name, claims in ((paper.SIMPLEX, True), ("least-squares-multistart", False)):
         if name in known:
             title = f"Vito beside {plots.method_label(name)}"
             tables.append((title, plots.reference_table(rows, reference=name, claims=claims)))
-    if "nelder-mead-unweighted" in known:
+    if paper.SIMPLEX_PLAIN in known:
         tables.append(("Normalised or plain misfit", plots.weighting_table(rows)))
     tables.append(("Who can be solved at all", plots.solvable_table(rows)))
     tables.append(("All numbers", plots.convergence_table(rows)))

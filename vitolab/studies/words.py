@@ -94,9 +94,10 @@ def drawing(personalizations: pd.DataFrame) -> str:
         own = own[own["n_samples"] == own["n_samples"].max()]
         rate = 100.0 * own.groupby("method")["solved"].mean()
         if len(rate) == 2:
+            (best,) = rate.drop(PAPER)
             sentences.append(
                 f"{setup}: {rate[PAPER]:.0f} % solved when actions are drawn, "
-                f"{rate['vito-deterministic']:.0f} % when the best is taken."
+                f"{best:.0f} % when the best is taken."
             )
     return "\n".join(sentences) or "The run holds one kind of policy only."
 

@@ -14,7 +14,15 @@ from vitolab.files import digest, stream
 from vitolab.fit import Personalizer, budget
 from vitolab.guard import Unlearned, attempted, personalized
 from vitolab.initialization import Initializer
-from vitolab.methods import EPISODE, PAPER, Settings, by_training, learn, n_states_used
+from vitolab.methods import (
+    EPISODE,
+    HINDSIGHT_REPLAYS,
+    PAPER,
+    Settings,
+    by_training,
+    learn,
+    n_states_used,
+)
 from vitolab.problem import Patient, Problem
 from vitolab.reference import StartOnly
 from vitolab.store.tables import fit_row, joined_traces, table, trace_columns
@@ -42,7 +50,7 @@ def leave_one_out(
     n_samples: Mapping[str, Sequence[int]],
     n_states: Mapping[str, Sequence[int]] | None = None,
     methods: Sequence[str] = _BOTH,
-    n_replays: int = 5,
+    n_replays: int = HINDSIGHT_REPLAYS,
     episode: int | Mapping[str, int] = EPISODE,
     n_repeats: int = 1,
     max_runs: int | None = None,
@@ -284,8 +292,9 @@ def _initial_fold(
     seed: int,
 ) -> Part:
     """Learn start candidates without the patient, then run the patient's model at the first."""
-    train = walks.first(key["n_samples"]).without(patient.name)
-    used = n_states_allowed(key["n_states"], problem, train)
+    train = training(walks.first(key["n_samples"]), problem, patient)
+    observed = problem.observed(patient)
+    used = n_states_allowed(key["n_states"], observed, train)
     counted = train.counted
     # as in Vito.learn, of which nothing else is needed here
     initializer = attempted(
@@ -293,19 +302,19 @@ def _initial_fold(
             Initializer.learn,
             train.x[counted],
             train.y[counted],
-            problem,
+            observed,
             used,
             stream("initializer", problem.name, child_seed(seed, "fold", patient.name)),
         )
     )
-    acting: Personalizer = StartOnly(problem)
+    acting: Personalizer = StartOnly(observed)
     first, n_clusters = None, None
     if isinstance(initializer, Unlearned):
         acting = initializer
     else:
-        first = initializer.candidates(problem.measured(patient))[:1]
+        first = initializer.candidates(observed.measured(patient))[:1]
         n_clusters = initializer.n_clusters
-    fit = personalized(problem, acting, patient, max_runs=1, seed=seed, starts=first)[0]
+    fit = personalized(observed, acting, patient, max_runs=1, seed=seed, starts=first)[0]
     label = key | {"method": "vito-initial", "start": None}
-    row = label | {"n_states_used": n_clusters} | fit_row(problem, fit)
+    row = label | {"n_states_used": n_clusters} | fit_row(problem, fit, observed)
     return Part(table([row]), None, fit.failures)

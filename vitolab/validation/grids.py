@@ -16,6 +16,7 @@ from vitolab.fit import Personalizer
 from vitolab.guard import personalized
 from vitolab.methods import (
     EPISODE,
+    HINDSIGHT_REPLAYS,
     PAPER,
     Settings,
     build,
@@ -33,7 +34,9 @@ from vitolab.validation.parts import (
     PartStore,
     check_patients,
     child_seed,
+    learned_from,
     recorded_walks,
+    training,
     work_through,
     workers,
 )
@@ -54,7 +57,7 @@ def grid(
     methods: Sequence[str] = (),
     n_compared: int | None = None,
     n_traced: int = 4,
-    n_replays: int = 5,
+    n_replays: int = HINDSIGHT_REPLAYS,
     episode: int = EPISODE,
     seed: int = 0,
     n_jobs: int = 1,
@@ -71,6 +74,7 @@ def grid(
         Receives one part per setup, repeat and patient.
     problems : mapping of setup name to Problem
     patients : sequence of Patient
+        Nobody learns from a patient who lacks a measurement.
     starts : ndarray, shape (n_starts, n_parameters)
     restarts : mapping of setup name to sequence of bool
         With restarts (uniform in Ω, on oscillation) the setup's name ends in ``, restart``.
@@ -104,6 +108,8 @@ def grid(
     order = stream("grid starts", checked_seed(seed)).permutation(len(starts))
     compared_starts = np.sort(order[:n_compared])
     for setup, problem in problems.items():
+        whole = learned_from(problem, patients)
+        check_patients(whole, "patients with all measurements")
         for repeat in range(n_repeats):
             child = child_seed(seed, "repeat", repeat)
             work = {
@@ -148,7 +154,7 @@ def grid(
                     run,
                     setup,
                     problem,
-                    patients,
+                    whole,
                     n_samples,
                     child,
                     n_jobs,
@@ -184,25 +190,26 @@ def _fold(
     `setups` tells by name whether the agent restarts; references stand beside the first, and so
     do agents without states.
     """
-    train = walks.first(n_samples).without(patient.name)
+    train = training(walks.first(n_samples), problem, patient)
+    observed = problem.observed(patient)
     fold_seed = child_seed(child, "fold", patient.name)
     first = next(iter(setups))
     agents: dict[tuple[str, str], Personalizer] = {}
     settings = Settings(n_states=n_states, n_replays=n_replays, initialize=False)
-    learned = learn(acting, problem, train, fold_seed, settings) if acting else {}
+    learned = learn(acting, observed, train, fold_seed, settings) if acting else {}
     for name, agent in learned.items():
         if isinstance(agent, Vito):
             agents |= {(setup, name): agent.acting(restart=on) for setup, on in setups.items()}
         else:
             agents[first, name] = agent
-    agents |= {(first, name): build(name, problem) for name in compared}
+    agents |= {(first, name): build(name, observed) for name in compared}
     rows, traces, failures = [], [], list[Failure]()
     for (name, method), agent in agents.items():
         trained = is_agent(method)
         used = n_states_used(agent)
         own = np.arange(len(starts)) if trained else compared_starts
         fits = personalized(
-            problem, agent, patient, max_runs=max_runs, seed=child, starts=starts[own]
+            observed, agent, patient, max_runs=max_runs, seed=child, starts=starts[own]
         )
         for start, fit in zip(own.tolist(), fits, strict=True):
             failures += fit.failures
@@ -220,7 +227,7 @@ def _fold(
                 "n_states_used": used,
                 "n_training_runs": train.n_runs if trained else None,
             }
-            rows.append(label | numbers | fit_row(problem, fit))
+            rows.append(label | numbers | fit_row(problem, fit, observed))
             if start in traced:
-                traces.append(trace_columns(problem, fit, label))
+                traces.append(trace_columns(problem, fit, label, observed))
     return Part(table(rows), joined_traces(traces), failures)

@@ -196,9 +196,12 @@ def _fixed_fold(
     seed: int,
 ) -> Part:
     """Run the patient's model at each point."""
-    fits = StartOnly(problem).personalize_from(patient, np.array(list(starts.values())))
+    observed = problem.observed(patient)
+    fits = StartOnly(observed).personalize_from(patient, np.array(list(starts.values())))
     rows = [
-        _label(setup, patient, method, None, seed) | {"n_states_used": None} | fit_row(problem, fit)
+        _label(setup, patient, method, None, seed)
+        | {"n_states_used": None}
+        | fit_row(problem, fit, observed)
         for method, fit in zip(starts, fits, strict=True)
     ]
     return Part(table(rows), None, [failure for fit in fits for failure in fit.failures])

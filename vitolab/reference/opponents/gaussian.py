@@ -63,13 +63,15 @@ class Gaussian(Correcting):
     spread: FloatArray
 
     @classmethod
-    def learn(cls, problem: Problem, walks: Trajectories | Experience, seed: int = 0) -> Gaussian:
+    def learn(
+        cls, problem: Problem, walks: Trajectories | Experience, *, seed: int = 0
+    ) -> Gaussian:
         """Learn from runs of walks.
 
         Parameters
         ----------
         problem : Problem
-        walks : Trajectories
+        walks : Trajectories or Experience
         seed : int
             Of the runs that are kept, and of the values from which kernels are optimised.
 
