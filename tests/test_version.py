@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from extras import AGENTS_HERE
 
 from vitolab import version
 from vitolab.exploration import explore
@@ -21,10 +22,13 @@ def modules_of(method: object) -> set[str]:
 def homes(linear_problem, linear_patients) -> dict[str, set[str]]:
     """Modules of each method that is built or learned."""
     walks = explore(linear_problem, linear_patients[:3], n_episodes=10, n_steps=4, seed=0)
-    learned = learn(AGENTS, linear_problem, walks, 0, Settings(n_states=5, n_replays=1))
+    learned = learn(AGENTS_HERE, linear_problem, walks, 0, Settings(n_states=5, n_replays=1))
     whole = electrophysiology.problem("bem")  # every reference applies
     built = {name: build(name, whole) for name in REFERENCES}
-    return {name: modules_of(method) for name, method in {**learned, **built}.items()}
+    found = {name: modules_of(method) for name, method in {**learned, **built}.items()}
+    # what it learns is there with its extra only
+    neural = {f"vitolab.reference.opponents.{module}" for module in ("neural", "flow")}
+    return found | {"npe": neural | found.get("npe", set())}
 
 
 def test_every_study_depends_on_all_methods_that_it_can_use(homes):

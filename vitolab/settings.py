@@ -13,9 +13,6 @@ Start = Literal["data-driven", "nearest"]
 #: unless another is asked for.
 GIVE_UP = 1e-3
 
-#: Chance to meet all measurements below which patients in order are ended, by default.
-GIVE_UP = 1e-3
-
 
 @dataclass(frozen=True)
 class Settings:

@@ -53,7 +53,9 @@ def _nothing() -> None:
 
 
 def _needs_sbi() -> None:
-    import_module("vitolab.reference.opponents.flow").check_installed()
+    from vitolab.reference.opponents.flow import check_installed
+
+    check_installed()
 
 
 def _optimiser(kind: str, **settings: Any) -> Callable[[Problem], Personalizer]:
