@@ -28,7 +28,7 @@ from vitolab.plots.learning import candidates, policy_map, state_space, value_co
 from vitolab.plots.needed import samples_needed
 from vitolab.plots.orders import continuing_table, giving_up_table, paired_table
 from vitolab.plots.overview import overview
-from vitolab.plots.paired import comparison_table
+from vitolab.plots.paired import comparison_table, comparisons
 from vitolab.plots.quantization import state_map
 from vitolab.plots.scouting import scouting_curves, scouting_table
 from vitolab.plots.segments import bullseye
@@ -64,6 +64,7 @@ __all__ = [
     "bullseye",
     "candidates",
     "comparison_table",
+    "comparisons",
     "continuing_table",
     "convergence_curves",
     "convergence_table",

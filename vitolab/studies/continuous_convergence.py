@@ -87,7 +87,7 @@ STUDY = Study(
         },
     },
     duration={"quick": "two minutes", "standard": "some hours", "paper": "days"},
-    sections=(Section("curves", "Curves", _curves), shared.PATIENTS),
+    sections=(Section("curves", "Curves", _curves), shared.PAIRED, shared.PATIENTS),
     choices=choices("setups", "lead_fields", "mode", "agents", "methods"),
     least={"n_patients": 2, "n_ep_patients": 2},
     most={"n_patients": N_CIRCULATION, "n_ep_patients": N_HEARTS},

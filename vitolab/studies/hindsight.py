@@ -73,7 +73,7 @@ STUDY = Study(
         },
     },
     duration={"quick": "two minutes", "standard": "about two hours", "paper": "days"},
-    sections=(shared.AGENTS, shared.PATIENTS),
+    sections=(shared.AGENTS, shared.PAIRED, shared.PATIENTS),
     choices=choices("setups", "lead_fields", "mode", "methods"),
     least={"n_functions": 2, "n_patients": 2, "n_ep_patients": 2},
     most={"n_patients": N_CIRCULATION, "n_ep_patients": N_HEARTS},

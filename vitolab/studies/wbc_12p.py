@@ -80,6 +80,7 @@ STUDY = Study(
     sections=(
         Section("scaling", "Number of parameters", _scaling),
         shared.AGENTS,
+        shared.PAIRED,
         shared.PATIENTS,
     ),
     choices=choices("setups", "agents", "methods"),

@@ -147,7 +147,7 @@ def _order(
         }
         observed = problem.observed(patient)
         failures += fit.failures
-        own = {"position": position, "n_states_used": None}
+        own = {"position": position, "n_states_used": None, "max_runs": max_runs}
         rows.append(label | own | fit_row(problem, fit, observed))
         if repeat == 0:
             traces.append(trace_columns(problem, fit, label, observed))

@@ -139,7 +139,8 @@ def _reference_fold(
             seed=child_seed(seed, "start", start),
         )[0]
         failures += fit.failures
-        rows.append(label | {"n_states_used": None} | fit_row(problem, fit, observed))
+        more = {"n_states_used": None, "max_runs": max_runs}
+        rows.append(label | more | fit_row(problem, fit, observed))
         if start == 0:
             traces.append(trace_columns(problem, fit, label, observed))
     return Part(table(rows), joined_traces(traces), failures)
@@ -197,8 +198,9 @@ def _fixed_fold(
 ) -> Part:
     """Run the patient's model at each point."""
     fits = StartOnly(problem).personalize_from(patient, np.array(list(starts.values())))
+    more = {"n_states_used": None, "max_runs": 1}
     rows = [
-        _label(setup, patient, method, None, seed) | {"n_states_used": None} | fit_row(problem, fit)
+        _label(setup, patient, method, None, seed) | more | fit_row(problem, fit)
         for method, fit in zip(starts, fits, strict=True)
     ]
     return Part(table(rows), None, [failure for fit in fits for failure in fit.failures])
