@@ -43,9 +43,24 @@ PEERS = ["nelder-mead", "least-squares", "least-squares-multistart"]
 #: What a user would build who has the walks that an agent learns from.
 OPPONENTS = ["least-squares-nearest", "quadratic", "gp-emulator", "correlation"]
 #: The paper's simplex methods, and its peers; for any problem.
-SIMPLEX_AND_PEERS = ["nelder-mead", "nelder-mead-unweighted", "nelder-mead-wide", *PEERS[1:]]
-#: The paper's methods of electrophysiology, and its peers.
-BOBYQA_AND_PEERS = ["bobyqa-simple", "bobyqa-cascade", "bobyqa-cascade-stable", *PEERS[1:]]
+SIMPLEX_AND_PEERS = [
+    "nelder-mead",
+    "nelder-mead-unweighted",
+    "nelder-mead-wide",
+    "nelder-mead-default",
+    *PEERS[1:],
+    "least-squares-default",
+]
+#: The paper's methods of electrophysiology, and its peers; speeds act by ratio, which is shown.
+BOBYQA_AND_PEERS = [
+    "bobyqa-simple",
+    "bobyqa-simple-ratio",
+    "bobyqa-simple-default",
+    "bobyqa-cascade",
+    "bobyqa-cascade-stable",
+    *PEERS[1:],
+    "least-squares-default",
+]
 
 
 class StoredRun(Protocol):

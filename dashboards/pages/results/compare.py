@@ -121,7 +121,7 @@ def pairs(groups: Groups, patients: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     for label, beside in others:
         for setup in [name for name in setups_of(rows["setup"]) if name in set(beside["setup"])]:
             own, other = (_acted(each, setup) for each in (rows, beside))
-            same = _alike(*(patients.get(name) for name in (first, label)), setup)
+            same = _alike(patients.get(first), patients.get(label), setup)
             pair = paired(own[own["patient"].isin(same)], other[other["patient"].isin(same)])
             if pair is not None:
                 found.append(Comparison(setup, first, label, pair))
@@ -147,8 +147,9 @@ def _alike(one: pd.DataFrame | None, other: pd.DataFrame | None, setup: str) -> 
     if set(measured) != {str(name) for name in beside if str(name).startswith("z:")}:
         return set()
     shared = own.index.intersection(beside.index)
-    same = np.isclose(own.loc[shared, measured], beside.loc[shared, measured], equal_nan=True)
-    return set(shared[same.all(axis=1)])
+    z, other_z = (each.loc[shared, measured].to_numpy(float) for each in (own, beside))
+    same = np.isclose(z, other_z, equal_nan=True).all(axis=1)
+    return {str(name) for name, alike in zip(shared, same, strict=True) if alike}
 
 
 def compared(
@@ -172,9 +173,8 @@ def compared(
     size = swept(groups)
     if size:
         table = sweep_table(groups, size)
-        return Content(
-            _told(groups), sweep_figure(groups, where, size), (("Curves", table), *further)
-        )
+        figure = sweep_figure(groups, where, size)
+        return Content(_told(groups), figure, (("Curves", table), *further))
     setups = _setups(groups)
     panels: list[Any] = []
     tables = []
