@@ -196,7 +196,7 @@ def personalize(
     ends = worded(share_interval(fitted[tried], fitted.loc[tried, "solved"].astype(float)), 0)
     typer.echo(
         f"{n_solved} of {len(table.patients)} patients solved"
-        f"{f' (95 %: {ends} % of patients like these)' if ends else ''}, {len(table.skipped)} left "
+        f"{f' (95 % interval: {ends} %)' if ends else ''}, {len(table.skipped)} left "
         f"out; the run is stored under {results / 'personalize'}",
         err=True,
     )

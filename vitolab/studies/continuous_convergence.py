@@ -67,6 +67,7 @@ STUDY = Study(
                 "6p": [2, 10, 100, 1000],
                 "bem": [2, 10, 100],
             },
+            "n_repeats": 3,
             "methods": [*PEERS, "least-squares-default"],
             "n_starts": 5,
         },

@@ -23,7 +23,7 @@ STUDY = Study(
             "mode": "table",
             "n_states": [10, 20, 35, 50, 75, 100, 120, 150, 200, 300, 400, 500],
             "n_samples": 10_000,
-            "n_repeats": 2,
+            "n_repeats": 3,
             "max_runs": EP["max_runs"],
         },
         "paper": {

@@ -51,7 +51,7 @@ STUDY = Study(
                 "6p": [10, 100, 1000],
                 "bem": [10, 100, 1000],
             },
-            "n_repeats": 1,
+            "n_repeats": 3,
             "methods": PEERS,
             "n_starts": 5,
         },

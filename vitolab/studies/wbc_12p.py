@@ -59,7 +59,7 @@ STUDY = Study(
                 "12p": [5, 100, 1000],
             },
             "agents": ["vito", "vito-hindsight", "vito-continuous"],
-            "n_repeats": 1,
+            "n_repeats": 3,
             "methods": PEERS,
             "n_starts": 3,
         },

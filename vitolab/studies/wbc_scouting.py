@@ -25,7 +25,7 @@ STUDY = Study(
                 "6p": [100, 200, 300, 400, 500, 600, 700, 800],
             },
             "n_samples": 1000,
-            "n_repeats": 2,
+            "n_repeats": 3,
         },
         "paper": {
             "setups": ["2p", "3p", "5p", "6p"],

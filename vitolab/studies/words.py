@@ -17,6 +17,8 @@ from vitolab.plots.summary import MEASURES, charged_runs, order_of, setups_of, s
 from vitolab.store.records import ProblemRecord
 from vitolab.store.tables import largest
 
+#: Fewest patients of whom a sign test at 5 % can tell two methods apart.
+FEWEST = 6
 #: What stands in brackets behind a share or a mean.
 BRACKETS = "In brackets: 95 % intervals over the patients."
 _REFERENCES = {*REFERENCES, *map(method_label, REFERENCES)}
@@ -141,6 +143,7 @@ def in_pairs(found: Sequence[Comparison]) -> str:
         for each in own:
             _, low, high = each.pair.difference
             way = "fewer runs than" if high < 0 else "more runs than" if low > 0 else "as"
+            way = way if each.pair.patients >= FEWEST else "as"
             ranks[way].append(plots.method_label(each.other))
         said = [f"{way} {', '.join(names)}" for way, names in list(ranks.items())[:2] if names]
         if ranks["as"]:

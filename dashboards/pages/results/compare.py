@@ -144,7 +144,7 @@ def _alike(one: pd.DataFrame | None, other: pd.DataFrame | None, setup: str) -> 
         for each in (one, other)
     )
     measured = [str(name) for name in own if str(name).startswith("z:")]
-    if set(measured) != {str(name) for name in beside if str(name).startswith("z:")}:
+    if not measured or set(measured) != {n for n in map(str, beside) if n.startswith("z:")}:
         return set()
     shared = own.index.intersection(beside.index)
     z, other_z = (each.loc[shared, measured].to_numpy(float) for each in (own, beside))
