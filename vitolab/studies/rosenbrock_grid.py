@@ -156,7 +156,7 @@ STUDY = Study(
         "standard": _GRID,
         "paper": {**_GRID, "n_evaluated": 100, "n_compared": 441},
     },
-    duration={"quick": "a minute", "standard": "15 minutes", "paper": "about two hours"},
+    duration={"quick": "a minute", "standard": "15 minutes", "paper": "about five hours"},
     sections=(
         Section("errors", "Errors", _errors),
         Section("success", "Success", _success),

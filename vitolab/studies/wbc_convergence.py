@@ -78,7 +78,7 @@ STUDY = Study(
             "n_starts": 100,
         },
     },
-    duration={"quick": "a minute", "standard": "15 minutes", "paper": "two to three days"},
+    duration={"quick": "a minute", "standard": "20 minutes", "paper": "two to three days"},
     sections=shared.convergence(("nelder-mead", "least-squares-multistart"), _numbers),
     choices=choices("setups", "methods"),
     least={"n_patients": 2},
