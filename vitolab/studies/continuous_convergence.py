@@ -87,7 +87,7 @@ STUDY = Study(
             "n_starts": 100,
         },
     },
-    duration={"quick": "two minutes", "standard": "some hours", "paper": "days"},
+    duration={"quick": "two minutes", "standard": "about half a day", "paper": "days"},
     sections=(Section("curves", "Curves", _curves), shared.PAIRED, shared.PATIENTS),
     choices=choices("setups", "lead_fields", "mode", "agents", "methods"),
     least={"n_patients": 2, "n_ep_patients": 2},

@@ -70,7 +70,7 @@ STUDY = Study(
             "n_starts": 100,
         },
     },
-    duration={"quick": "a minute", "standard": "15 minutes", "paper": "two days"},
+    duration={"quick": "a minute", "standard": "20 minutes", "paper": "two days"},
     sections=shared.convergence(
         ("bobyqa-simple", "bobyqa-cascade-stable", "least-squares-multistart"), _numbers
     ),

@@ -69,7 +69,7 @@ STUDY = Study(
             "n_starts": 100,
         },
     },
-    duration={"quick": "a minute", "standard": "15 minutes", "paper": "most of a day"},
+    duration={"quick": "a minute", "standard": "20 minutes", "paper": "most of a day"},
     sections=(shared.METHODS, shared.PAIRED, Section("numbers", "Numbers", _numbers)),
     choices=choices("lead_fields", "mode", "methods"),
     least={"n_patients": 2},

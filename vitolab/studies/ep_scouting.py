@@ -35,7 +35,7 @@ STUDY = Study(
             "max_runs": EP["max_runs"],
         },
     },
-    duration={"quick": "a minute", "standard": "10 minutes", "paper": "about two hours"},
+    duration={"quick": "a minute", "standard": "15 minutes", "paper": "about two hours"},
     sections=shared.SCOUTING,
     choices=choices("lead_fields", "mode"),
     traces=True,

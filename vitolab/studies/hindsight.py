@@ -72,7 +72,7 @@ STUDY = Study(
             "n_starts": 100,
         },
     },
-    duration={"quick": "two minutes", "standard": "about two hours", "paper": "days"},
+    duration={"quick": "two minutes", "standard": "about five hours", "paper": "days"},
     sections=(shared.AGENTS, shared.PAIRED, shared.PATIENTS),
     choices=choices("setups", "lead_fields", "mode", "methods"),
     least={"n_functions": 2, "n_patients": 2, "n_ep_patients": 2},

@@ -76,7 +76,7 @@ STUDY = Study(
             "n_starts": 100,
         },
     },
-    duration={"quick": "two minutes", "standard": "about an hour", "paper": "days"},
+    duration={"quick": "two minutes", "standard": "about three hours", "paper": "days"},
     sections=(
         Section("scaling", "Number of parameters", _scaling),
         shared.AGENTS,

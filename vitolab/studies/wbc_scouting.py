@@ -38,7 +38,7 @@ STUDY = Study(
             "n_repeats": 5,
         },
     },
-    duration={"quick": "a minute", "standard": "10 minutes", "paper": "about half a day"},
+    duration={"quick": "a minute", "standard": "15 minutes", "paper": "about half a day"},
     sections=shared.SCOUTING,
     choices=choices("setups"),
     traces=True,
