@@ -89,7 +89,7 @@ def test_sentences_tell_runs_apart_only_where_the_interval_does():
     )
     said = words.in_pairs(plots.comparisons(table)).splitlines()[0]
     assert said == (
-        "2p: vito makes fewer runs than nelder-mead; runs that are not told apart from those of "
+        "2p: vito makes fewer runs than nelder-mead; as many runs, within the interval, as "
         "least-squares."
     )
 

@@ -17,7 +17,7 @@ from vitolab.plots.summary import MEASURES, charged_runs, order_of, setups_of, s
 from vitolab.store.records import ProblemRecord
 from vitolab.store.tables import largest
 
-#: Fewest patients of whom a sign test at 5 % can tell two methods apart.
+#: Fewest patients of whom a sign test at 5 % can distinguish two methods.
 FEWEST = 6
 #: What stands in brackets behind a share or a mean.
 BRACKETS = "In brackets: 95 % intervals over the patients."
@@ -147,7 +147,7 @@ def in_pairs(found: Sequence[Comparison]) -> str:
             ranks[way].append(plots.method_label(each.other))
         said = [f"{way} {', '.join(names)}" for way, names in list(ranks.items())[:2] if names]
         if ranks["as"]:
-            said.append(f"runs that are not told apart from those of {', '.join(ranks['as'])}")
+            said.append(f"as many runs, within the interval, as {', '.join(ranks['as'])}")
         sentences.append(f"{setup}: {plots.method_label(method)} makes {'; '.join(said)}.")
     return "\n".join(
         [
