@@ -82,7 +82,8 @@ def test_curves_hold_the_numbers_and_references_are_level(personalizations):
     assert shares["vito: the paper's agent"].dimension_values("value") == pytest.approx(
         [100 / 3, 200 / 3]
     )
-    assert len(list(runs_all.traverse(lambda c: c, [hv.Curve]))) == 3
+    lines = runs_all.traverse(lambda c: c, [lambda c: type(c) is hv.Curve])
+    assert len(lines) == 3
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
-from vitolab.plots.paired import bootstrap, mcnemar, wilson
+from vitolab.intervals import wilson
+from vitolab.plots.paired import bootstrap, mcnemar
 
 
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import holoviews as hv
 import numpy as np
 import pandas as pd
 import plotted
@@ -11,8 +12,9 @@ import pytest
 from plotted import STARTS, frame, rows, share
 
 from vitolab import plots
+from vitolab.intervals import wilson
 from vitolab.methods import REFERENCES
-from vitolab.plots import paper, summary, tables
+from vitolab.plots import needed, paper, style, summary
 from vitolab.studies.base import N_STATES
 
 convergence = plotted.convergence
@@ -55,8 +57,92 @@ def test_repeats_give_mean_and_deviation():
     found = summary.over_repeats(sums, ["setup", "n_samples"], "success").iloc[0]
     assert found["mean"] == pytest.approx(50.0)
     assert found["deviation"] == pytest.approx(np.sqrt(200.0))
-    one = summary.over_repeats(sums[sums["repeat"] == 0], ["setup"], "success").iloc[0]
-    assert one["deviation"] == 0.0
+
+
+def test_one_repeat_has_no_deviation_and_the_band_of_its_patients():
+    table = frame(
+        rows("2p", "vito", share(40), n_samples=10, repeat=0),
+        rows("2p", "vito", share(100), n_samples=100, repeat=0),
+    )
+    found = summary.curve(table, ["setup", "n_samples"], "success")
+    assert found["deviation"].isna().all()
+    wilsons = [100 * np.array(wilson(k, 10)) for k in (0.4, 1.0)]
+    np.testing.assert_allclose(found[["low", "high"]], wilsons)
+    assert summary.bands(table) == "one repeat (band: 95 % interval over patients)"
+    ways = {"label": "", "color": "#000000", "dash": "solid", "marker": "o"}
+    bands = [i for i in style.series(found, "n_samples", **ways) if isinstance(i, hv.Area)]
+    assert len(bands) == 1
+    np.testing.assert_allclose(bands[0].dimension_values("high"), [w[1] for w in wilsons])
+    nothing = found.assign(low=np.nan, high=np.nan)
+    bare = style.series(nothing, "n_samples", **ways)
+    assert not [i for i in bare if isinstance(i, hv.Area)]
+
+
+def test_several_repeats_keep_their_bands_of_deviations():
+    table = frame(
+        rows("2p", "vito", share(40), n_samples=10, repeat=0),
+        rows("2p", "vito", share(60), n_samples=10, repeat=1),
+    )
+    found = summary.curve(table, ["setup", "n_samples"], "success")
+    assert found[["low", "high"]].isna().all(axis=None)
+    ways = {"label": "", "color": "#000000", "dash": "solid", "marker": "o"}
+    bands = [i for i in style.series(found, "n_samples", **ways) if isinstance(i, hv.Area)]
+    highs = [band.dimension_values("high")[0] for band in bands]
+    assert highs == pytest.approx([50 + np.sqrt(200), 50 + np.sqrt(200) / 2])
+    assert summary.bands(table) == "2 repeats (bands: 0.5 and 1 standard deviation)"
+
+
+def test_not_solved_counts_as_the_whole_budget_whoever_gave_up():
+    """A solver that stalls early is not cheaper than one that goes on to the end."""
+    stalled = frame(rows("2p", "least-squares", [(True, 10), (False, 5)], max_runs=100))
+    found = plots.summarize(stalled, ["setup"]).iloc[0]
+    assert (found["runs_all"], found["runs_solved"]) == (55.0, 10.0)
+    longer = frame(rows("2p", "bobyqa-cascade-stable", [(False, 400)], max_runs=100))
+    assert plots.summarize(longer, ["setup"]).iloc[0]["runs_all"] == 400.0
+
+
+def test_the_budget_of_earlier_runs_is_what_others_made_before_they_were_stopped():
+    table = frame(
+        rows("2p", "vito", [(False, 100)], stop_reason="budget"),
+        rows("2p", "nelder-mead", [(False, 30)], stop_reason="stalled"),
+        rows("2p", "bobyqa-cascade-stable", [(False, 900)], stop_reason="budget"),
+        rows("6p", "nelder-mead", [(False, 30)], stop_reason="stalled"),
+    )
+    assert summary.charged_runs(table).tolist() == [100.0, 100.0, 900.0, 30.0]
+    without = table.drop(columns="stop_reason")
+    assert summary.charged_runs(without).tolist() == [100.0, 30.0, 900.0, 30.0]
+
+
+def test_the_best_start_is_one_start():
+    """The start with fewest runs solved nobody by luck: it is not the best."""
+    table = frame(
+        rows("2p", "vito", share(90, 10), n_samples=10, repeat=0),
+        rows("2p", "nelder-mead", [(True, 2)] * 2 + [(False, 4)] * 8, start=0),
+        rows("2p", "nelder-mead", [(True, 60)] * 8 + [(False, 100)] * 2, start=1),
+        rows("2p", "nelder-mead", [(True, 50)] * 8 + [(False, 100)] * 2, start=2),
+    )
+    assert summary.best_start(table[table["method"] == "nelder-mead"])["start"].unique() == [2]
+    row = plots.convergence_table(table).set_index("method").loc["nelder-mead"]
+    assert (row["best start, success [%]"], row["best start, runs, all"]) == ("80.0", "60.0")
+    beside = plots.reference_table(table).iloc[0]
+    assert beside["nelder-mead, runs, mean / best start"].endswith(" / 60.0")
+    assert beside["fewer runs than best start, factor"] == pytest.approx(60.0 / 19.0, abs=0.005)
+
+
+def test_a_share_of_patients_stands_with_wilsons_interval():
+    table = frame(rows("2p", "vito", share(80), n_samples=10, repeat=0))
+    row = plots.convergence_table(table).iloc[0]
+    low, high = 100 * np.array(wilson(0.8, 10))
+    assert row["success, 95 %"] == f"{low:.1f} to {high:.1f}"
+    assert plots.solvable_table(table).iloc[0]["of all, 95 %"] == row["success, 95 %"]
+
+
+def test_tables_of_a_single_patient_have_no_interval_of_runs():
+    row = plots.convergence_table(
+        frame(rows("2p", "vito", [(True, 3)], n_samples=10, repeat=0))
+    ).iloc[0]
+    assert row["success, 95 %"] == "20.7 to 100.0"
+    assert row["runs, all, 95 %"] == ""
 
 
 @pytest.mark.parametrize(("best", "first"), [("highest", (90.0, 100.0)), ("lowest", (0.0, 10.0))])
@@ -104,16 +190,16 @@ def test_map_puts_each_start_where_it_is(grid_run: tuple[pd.DataFrame, ...]):
 
 def test_samples_for_a_target_are_interpolated_on_the_logarithm():
     sizes = np.array([10.0, 1000.0])
-    assert tables.first_reaching(sizes, np.array([70.0, 90.0])) == pytest.approx(100.0)
-    assert tables.first_reaching(sizes, np.array([80.0, 90.0])) == 10.0
-    assert np.isnan(tables.first_reaching(sizes, np.array([70.0, 79.9])))
-    falling = tables.first_reaching(np.array([1.0, 10.0, 100.0]), np.array([0.0, 80.0, 50.0]))
+    assert needed.first_reaching(sizes, np.array([70.0, 90.0])) == pytest.approx(100.0)
+    assert needed.first_reaching(sizes, np.array([80.0, 90.0])) == 10.0
+    assert np.isnan(needed.first_reaching(sizes, np.array([70.0, 79.9])))
+    falling = needed.first_reaching(np.array([1.0, 10.0, 100.0]), np.array([0.0, 80.0, 50.0]))
     assert falling == pytest.approx(10.0)
 
 
 def test_plateau_begins_within_two_points_of_the_best():
     sizes = np.array([1.0, 10.0, 100.0, 1000.0])
-    assert tables.plateau(sizes, np.array([50.0, 93.9, 94.0, 96.0])) == 100.0
+    assert needed.plateau(sizes, np.array([50.0, 93.9, 94.0, 96.0])) == 100.0
 
 
 def test_samples_needed_in_words(convergence: pd.DataFrame):

@@ -167,6 +167,9 @@ def test_every_method_and_setting_has_a_row_for_every_patient(finished):
         ("linear", "least-squares-multistart"): 10,
         ("linear", "least-squares-default"): 10,
         ("linear", "bobyqa-simple"): 10,
+        ("linear", "bobyqa-simple-ratio"): 10,
+        ("linear", "nelder-mead-default"): 5,  # nothing is random about these two
+        ("linear", "bobyqa-simple-default"): 5,
         ("grid", "vito"): 10,
         ("grid", "least-squares"): 10,
         ("grid, restart", "vito"): 10,

@@ -91,6 +91,8 @@ class Method:
         Whether it can act without any run to learn from.
     check : callable
         Raises `vitolab.failures.CannotRun` where an extra that the method needs is missing.
+    one_start : bool
+        Whether there is nothing random about it: where others have random starts, it has one.
     """
 
     name: str
@@ -104,6 +106,7 @@ class Method:
     keeps_to_budget: bool = True
     begins: bool = False
     check: Callable[[], None] = _nothing
+    one_start: bool = False
 
     def applies_to(self, problem: Problem) -> bool:
         """Whether the problem has the parameters and objectives that the method needs."""
@@ -180,6 +183,26 @@ METHODS: Mapping[str, Method] = {
             "#7FBC41",
             "least squares from the default values",
             build=_optimiser("LeastSquares", multistart=True, from_default=True),
+        ),
+        Method(
+            "nelder-mead-default",
+            "#CC6677",
+            "nelder-mead from the default values",
+            build=_optimiser("NelderMead", from_default=True),
+            one_start=True,
+        ),
+        Method(
+            "bobyqa-simple-default",
+            "#BBBBBB",
+            "BOBYQA simple from the default values",
+            build=_optimiser("BobyqaSimple", from_default=True),
+            one_start=True,
+        ),
+        Method(
+            "bobyqa-simple-ratio",
+            "#6F4C9B",
+            "BOBYQA simple, by ratio",
+            build=_optimiser("BobyqaSimple", by_ratio=True),
         ),
     )
 }

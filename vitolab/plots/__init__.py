@@ -27,8 +27,10 @@ from vitolab.plots.grid import (
     start_errors,
 )
 from vitolab.plots.learning import candidates, policy_map, state_space, value_convergence
+from vitolab.plots.needed import samples_needed
 from vitolab.plots.orders import continuing_table, giving_up_table, paired_table
 from vitolab.plots.overview import overview
+from vitolab.plots.paired import comparison_table, comparisons
 from vitolab.plots.quantization import state_map
 from vitolab.plots.scouting import scouting_curves, scouting_table
 from vitolab.plots.segments import bullseye
@@ -38,7 +40,6 @@ from vitolab.plots.surface import activation_view
 from vitolab.plots.tables import (
     convergence_table,
     reference_table,
-    samples_needed,
     solvable_table,
     weighting_table,
 )
@@ -66,6 +67,8 @@ __all__ = [
     "budget_table",
     "bullseye",
     "candidates",
+    "comparison_table",
+    "comparisons",
     "continuing_table",
     "convergence_curves",
     "convergence_table",

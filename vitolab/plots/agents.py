@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vitolab.identifiability import Sensitivity
+from vitolab.intervals import heading, resampled_ratio, share_interval, worded
 from vitolab.methods import is_agent, learns_states
 from vitolab.methods import title as method_title
 from vitolab.plots.convergence import SAMPLES
@@ -23,7 +24,15 @@ from vitolab.plots.style import (
     series_color,
     style,
 )
-from vitolab.plots.summary import order_of, over_repeats, setups_of, summarize, training_runs
+from vitolab.plots.summary import (
+    bands,
+    curve,
+    ends_of,
+    order_of,
+    setups_of,
+    summarize,
+    training_runs,
+)
 from vitolab.problem import Problem
 
 #: Singular values below are shown as zero: noise of finite differences, far below any tolerance.
@@ -58,10 +67,11 @@ def agent_curves(
     Returns
     -------
     HoloViews layout
-        Bands of 0.5 and 1 standard deviation over the repeats, where there are any.
+        Bands of 0.5 and 1 standard deviation over the repeats, or, of one repeat, the 95 %
+        interval over the patients.
     """
     learned = personalizations[personalizations["n_samples"].notna()]
-    curves = summarize(learned, ["setup", "method", "n_samples", "repeat"])
+    curves = {name: curve(learned, ["setup", "method", "n_samples"], name) for name, _ in _MEASURES}
     known = [name for name in METHOD_COLORS if name in set(learned["method"])]
     means = summarize(personalizations, ["setup", "method"])
     levels = {(row["setup"], row["method"]): row for row in means.to_dict("records")}
@@ -76,7 +86,7 @@ def agent_curves(
     for measure, label in _MEASURES:
         success = measure == "success"
         for position, setup in enumerate(setups):
-            sizes = sorted(curves.loc[curves["setup"] == setup, "n_samples"].unique())
+            sizes = sorted(learned.loc[learned["setup"] == setup, "n_samples"].unique())
             ends = np.array([sizes[0] / 1.3, sizes[-1] * 1.3])
             shown, items = [], []
             for name in references:
@@ -90,8 +100,8 @@ def agent_curves(
                         style(line, color=METHOD_COLORS[name], line_width=1.6, line_dash="dashed")
                     )
             for rank, name in enumerate(known):
-                own = curves[(curves["setup"] == setup) & (curves["method"] == name)]
-                own = over_repeats(own, ["setup", "n_samples"], measure)
+                own = curves[measure]
+                own = own[(own["setup"] == setup) & (own["method"] == name)]
                 shown += own["mean"].tolist()
                 items += series(
                     own,
@@ -117,7 +127,7 @@ def agent_curves(
                     **({"ylim": (-3.0, 103.0)} if success else logarithmic(shown)),
                 )
             )
-    title = f"{patients}, agents leave-one-out; dashed: no training"
+    title = f"{patients}, agents leave-one-out, {bands(learned)}; dashed: no training"
     return layout(panels, columns=len(setups), title=title, size=size)
 
 
@@ -142,6 +152,7 @@ def scaling_curves(
     -------
     HoloViews layout
         Agents with the largest training that all setups share, references over all their starts.
+        Bands are 95 % intervals over the patients.
 
     Raises
     ------
@@ -158,16 +169,18 @@ def scaling_curves(
     rows = personalizations[kept]
     n_parameters = {setup: len(problem.parameters) for setup, problem in problems.items()}
     rows = rows.assign(n_parameters=rows["setup"].map(n_parameters))
-    means = summarize(rows, ["method", "n_parameters"])
+    told = [name for name, _ in _MEASURES]
+    means = summarize(rows, ["method", "n_parameters"], intervals=told)
     methods = [name for name in METHOD_COLORS if name in set(means["method"])]
     sizes = sorted(set(means["n_parameters"]))
     panels: list[Any] = []
     for measure, label in _MEASURES:
         items: list[Any] = []
         for rank, name in enumerate(methods):
-            own = means[means["method"] == name].assign(deviation=0.0, repeats=1)
+            own = means[means["method"] == name].assign(deviation=np.nan, repeats=1)
+            ends = {f"{measure}_low": "low", f"{measure}_high": "high"}
             items += series(
-                own.rename(columns={measure: "mean"}),
+                own.rename(columns={measure: "mean", **ends}),
                 "n_parameters",
                 label=method_title(name),
                 color=METHOD_COLORS[name],
@@ -189,7 +202,10 @@ def scaling_curves(
             )
         )
     n = personalizations["patient"].nunique()
-    title = f"{n} {patients}, agents leave-one-out with {most:,} samples; dashed: no training"
+    title = (
+        f"{n} {patients}, agents leave-one-out with {most:,} samples; "
+        "band: 95 % interval over patients; dashed: no training"
+    )
     return layout(panels, columns=len(panels), title=title, size=(3.2, 2.8))
 
 
@@ -214,7 +230,8 @@ def singular_values(sensitivities: Mapping[str, Sensitivity]) -> Any:
     items: list[Any] = []
     for rank, (setup, own) in enumerate(values.items()):
         number, marker = np.arange(1, len(own) + 1), MARKERS[rank % len(MARKERS)]
-        points = pd.DataFrame({"n": number, "mean": own, "deviation": 0.0, "repeats": 1})
+        nothing = dict.fromkeys(("deviation", "low", "high"), np.nan)
+        points = pd.DataFrame({"n": number, "mean": own, "repeats": 1, **nothing})
         color = series_color(rank)
         items += series(
             points[own > FLOOR], "n", label=setup, color=color, dash="solid", marker=marker
@@ -256,11 +273,14 @@ def agent_table(
     DataFrame
         A patient is counted as solvable if any method of the run solved it in any repeat or from
         any start: a lower bound, at which the best method stands nearly by construction.
+        Intervals are over the patients; not solved counts as the whole budget in the runs over
+        all.
     """
     solved = personalizations[personalizations["solved"].astype(bool)]
-    solvable = solved.groupby("setup")["patient"].agg(lambda names: len(set(names)))
+    solvable_names = {s: set(own["patient"]) for s, own in solved.groupby("setup")}
+    solvable = {setup: len(names) for setup, names in solvable_names.items()}
     keys = ["setup", "method", "n_samples"]
-    sums = summarize(personalizations, keys)
+    sums = summarize(personalizations, keys, intervals=("success", "runs_all", "runs_solved"))
     order = order_of([*METHOD_COLORS, *personalizations["method"]])
     sums = sums.assign(
         setup=pd.Categorical(sums["setup"], setups_of(personalizations["setup"])),
@@ -270,15 +290,18 @@ def agent_table(
     table = []
     for row in sums.to_dict("records"):
         setup = row["setup"]
-        own = solved[(solved["setup"] == setup) & (solved["method"] == row["method"])]
-        own = own[own["n_samples"].isna() | (own["n_samples"] == row["n_samples"])]
         rows = personalizations[personalizations["setup"] == setup]
-        rows = rows[(rows["method"] == row["method"]) & (rows["n_samples"] == row["n_samples"])]
+        rows = rows[rows["method"] == row["method"]]
+        rows = rows[rows["n_samples"].isna() | (rows["n_samples"] == row["n_samples"])]
+        own = rows[rows["solved"].astype(bool)]
         runs = own.groupby("patient")["n_runs"].mean()
         other = solved[(solved["setup"] == setup) & (solved["method"] == reference)]
         other = other.groupby("patient")["n_runs"].mean()
         both = runs.index.intersection(other.index)
         times = float(other[both].mean() / runs[both].mean()) if len(both) else np.nan
+        ends = resampled_ratio(other[both], runs[both]) if len(both) else (np.nan, np.nan)
+        able = rows[rows["patient"].isin(solvable_names.get(setup, set()))]
+        within = share_interval(able, able["solved"].astype(float))
         share = row["success"] * patients[setup] / solvable.get(setup, np.nan)
         table.append(
             {
@@ -287,10 +310,15 @@ def agent_table(
                 "samples per patient": "" if pd.isna(row["n_samples"]) else f"{row['n_samples']:,}",
                 "training runs": training_runs(rows),
                 "success of all [%]": round(row["success"], 1),
+                heading("success of all"): worded(ends_of(row, "success")),
                 "success of the solvable [%]": round(float(share), 1),
+                heading("success of the solvable"): worded(within),
                 "runs, solved": round(row["runs_solved"], 2),
+                heading("runs, solved"): worded(ends_of(row, "runs_solved"), 2),
                 "runs, all": round(row["runs_all"], 1),
+                heading("runs, all"): worded(ends_of(row, "runs_all")),
                 f"runs of {reference}, times": round(times, 1),
+                heading("times"): worded(ends),
                 "solved by both": len(both),
                 "solvable": int(solvable.get(setup, 0)),
                 "patients": f"{patients[setup]}, {whose}",

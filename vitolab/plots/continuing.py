@@ -75,7 +75,8 @@ def cumulative_curves(
         last = float(own["position"].max())
         axes = {"xlabel": "patients", "xlim": (0.0, 1.03 * last), "ylim": (0.0, None)}
         panels.append((items, setup, own, axes))
-    return _figure(panels, "forward runs so far", personalizations, patients, "band: all orders")
+    band = "band: all orders" if personalizations["repeat"].nunique() > 1 else "no band: one order"
+    return _figure(panels, "forward runs so far", personalizations, patients, band)
 
 
 def position_curves(personalizations: pd.DataFrame, *, patients: str = "synthetic patients") -> Any:
@@ -92,18 +93,18 @@ def position_curves(personalizations: pd.DataFrame, *, patients: str = "syntheti
     -------
     HoloViews layout
         Positions are grouped, see `vitolab.plots.orders.GROUPS`; means over the orders and over
-        the patients whom some method solved in some order. Of the others, who take all runs that
-        are allowed, chance has more in one group than in another.
+        the patients whom some method solved in some order, with 95 % intervals over these
+        patients. Of the others, who take all runs that are allowed, chance has more in one group
+        than in another.
     """
     panels = []
     for setup, rows in by_setup(personalizations):
         own = solvable_of(rows)
         means = by_group(own)
-        groups = means.columns.to_numpy(int)
+        groups = np.unique(means["group"].to_numpy(int))
         items: list[Any] = []
         for name in methods_of(own):
-            values = pd.DataFrame({"group": groups, "mean": means.loc[name].to_numpy(float)})
-            values = values.assign(deviation=0.0, repeats=1)
+            values = means[means["method"] == name].assign(deviation=np.nan, repeats=1)
             items += series(
                 values,
                 "group",
@@ -118,7 +119,7 @@ def position_curves(personalizations: pd.DataFrame, *, patients: str = "syntheti
             "xlabel": "position in the order",
             "xticks": ticks,
             "xlim": (groups[0] - 0.4, groups[-1] + 0.4),
-            **logarithmic(means.to_numpy(float).ravel().tolist()),
+            **logarithmic(means["mean"].tolist()),
         }
         panels.append((items, setup, own, axes))
     return _figure(
@@ -126,7 +127,7 @@ def position_curves(personalizations: pd.DataFrame, *, patients: str = "syntheti
         "forward runs per patient",
         personalizations,
         patients,
-        "patients whom some method solved",
+        "patients whom some method solved; band: 95 % interval over patients",
     )
 
 

@@ -21,7 +21,7 @@ from vitolab.plots.style import (
     series_color,
     style,
 )
-from vitolab.plots.summary import deciles, order_of, over_repeats, summarize
+from vitolab.plots.summary import bands, curve, deciles, order_of, summarize
 
 SUCCESS = ("success", "patients solved [%]", (-3.0, 103.0), "highest")
 RUNS = ("runs_all", "mean forward runs, all patients", (0.0, None), "lowest")
@@ -34,8 +34,7 @@ def _learning(
 ) -> list[Any]:
     """Curves of one measure against samples per patient, one per setup."""
     rows = personalizations[personalizations["method"] == method]
-    summary = summarize(rows, ["setup", "n_samples", "repeat"])
-    curves = over_repeats(summary, ["setup", "n_samples"], measure)
+    curves = curve(rows, ["setup", "n_samples"], measure)
     items: list[Any] = []
     for position, setup in enumerate(order_of(personalizations["setup"].tolist())):
         own = curves[curves["setup"] == setup]
@@ -115,7 +114,8 @@ def convergence_curves(
     Returns
     -------
     HoloViews layout
-        Left: one curve per setup, bands of 0.5 and 1 standard deviation over the repeats.
+        Left: one curve per setup, bands of 0.5 and 1 standard deviation over the repeats, or, of
+        one repeat, the 95 % interval over the patients.
         Right: each shade is a tenth of a reference method's results over its random starts,
         darkest the best; the black line is their mean.
     """
@@ -124,7 +124,8 @@ def convergence_curves(
     setups = order_of(personalizations["setup"].tolist())
     shown = personalizations[personalizations["method"].isin([PAPER, *references])]
     summary = summarize(shown, ["setup", "method", "n_samples", "repeat", "start"])
-    highest = float(summary["runs_all"].max()) * 1.08
+    above = curve(shown[shown["method"] == PAPER], ["setup", "n_samples"], "runs_all")["high"]
+    highest = float(np.nanmax([summary["runs_all"].max(), above.max()])) * 1.08
     size = (3.7, 2.7)
     panels: list[Any] = []
     for (measure, label, limits, best), top in ((SUCCESS, 103.0), (RUNS, highest)):
@@ -188,10 +189,10 @@ def _title(personalizations: pd.DataFrame, patients: str) -> str:
     """How many patients, repeats and starts a figure shows."""
     n = personalizations["patient"].nunique()
     words = [f"{n} {patients}, leave-one-out"]
-    for column, what in (("repeat", "repeat"), ("start", "random start")):
-        number = personalizations[column].nunique()
-        if number:
-            words.append(f"{number} {what}{'s' if number > 1 else ''}")
+    if personalizations["repeat"].notna().any():
+        words.append(bands(personalizations))
+    if number := personalizations["start"].nunique():
+        words.append(f"{number} random start{'s' if number > 1 else ''}")
     return ", ".join(words)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from vitolab.intervals import Ends, heading, mean_interval, resampled_ratio, share_interval, worded
 from vitolab.methods import CONTINUOUS_AGENT
-from vitolab.plots.paired import bootstrap, mcnemar, wilson
+from vitolab.plots.paired import paired
 from vitolab.plots.style import METHOD_COLORS
 from vitolab.plots.summary import setups_of
 
@@ -33,14 +34,18 @@ def without_giving_up(personalizations: pd.DataFrame) -> tuple[pd.DataFrame, pd.
 
 
 def position_table(personalizations: pd.DataFrame) -> pd.DataFrame:
-    """Numbers of `position_curves`: a column for each group of positions."""
+    """Numbers of `position_curves`: for each group of positions a column, and its interval."""
     table = []
     for setup, rows in by_setup(personalizations):
         own = solvable_of(rows)
         last = int(own["position"].max())
-        for name, means in by_group(own).iterrows():
-            named = {group_name(int(str(k)), last): round(v, 2) for k, v in means.items()}
-            table.append({"setup": setup, "method": name} | named)
+        for name, groups in by_group(own).groupby("method", sort=False):
+            row: dict[str, object] = {"setup": setup, "method": name}
+            for each in groups.to_dict("records"):
+                place = group_name(int(each["group"]), last)
+                row[place] = round(each["mean"], 2)
+                row[heading(place)] = worded((each["low"], each["high"]), 2)
+            table.append(row)
     return pd.DataFrame(table)
 
 
@@ -57,8 +62,8 @@ def continuing_table(personalizations: pd.DataFrame, whose: str = "synthetic") -
     Returns
     -------
     DataFrame
-        The interval of the share is Wilson's, of as many trials as there are patients: orders
-        repeat the same ones. Solvable are those whom some method of the run solved.
+        Forward runs are those that were made. Intervals are over the patients, of all orders
+        together, see `vitolab.intervals`. Solvable are those whom some method of the run solved.
     """
     table = []
     for setup, rows in by_setup(personalizations):
@@ -67,20 +72,21 @@ def continuing_table(personalizations: pd.DataFrame, whose: str = "synthetic") -
             own = rows[rows["method"] == name]
             runs, n = by_position(own), own["patient"].nunique()
             can = solvable[solvable["method"] == name]
-            share = float(own["solved"].astype(bool).mean())
-            low, high = wilson(share, n)
+            solved = own["solved"].astype(float)
+            low, high = share_interval(own, solved)
             table.append(
                 {
                     "setup": setup,
                     "method": name,
                     "orders": runs.shape[1],
-                    "solved [%]": round(100.0 * share, 1),
-                    "95 % from": round(100.0 * low, 1),
-                    "to": round(100.0 * high, 1),
+                    "solved [%]": round(100.0 * float(solved.mean()), 1),
+                    "95 % from": round(low, 1),
+                    "to": round(high, 1),
                     "runs, whole cohort": round(float(runs.sum().mean()), 1),
                     "lowest order": int(runs.sum().min()),
                     "highest order": int(runs.sum().max()),
                     "per solvable patient": round(float(can["n_runs"].mean()), 2),
+                    heading("per solvable patient"): worded(mean_interval(can, can["n_runs"]), 2),
                     f"per patient, first {N_ENDS}": round(
                         float(runs.iloc[:N_ENDS].mean().mean()), 2
                     ),
@@ -106,7 +112,7 @@ def paired_table(personalizations: pd.DataFrame, method: str = CONTINUOUS_AGENT)
     -------
     DataFrame
         One row per setup in which the method and another one personalised. The best of the others
-        solved most, and of equals made the fewest runs. See `vitolab.plots.paired` for the tests.
+        solved most, and of equals made the fewest runs. See `vitolab.plots.paired.Pair`.
     """
     table = []
     for setup, rows in by_setup(personalizations):
@@ -119,25 +125,24 @@ def paired_table(personalizations: pd.DataFrame, method: str = CONTINUOUS_AGENT)
         best = str(
             totals.loc[others].sort_values(["solved", "n_runs"], ascending=[False, True]).index[0]
         )
-        # an unfinished run holds fewer orders of one of them: shares are compared, not counts
-        pair = means.loc[method].merge(
-            means.loc[best], left_index=True, right_index=True, suffixes=("", " other")
-        )
-        better, worse, p = mcnemar(pair["solved"], pair["solved other"])
-        difference, low, high = bootstrap(pair["n_runs"], pair["n_runs other"])
+        pair = paired(rows[rows["method"] == method], rows[rows["method"] == best])
+        if pair is None:
+            continue
         table.append(
             {
                 "setup": setup,
                 "best other method": best,
-                "patients": len(pair),
-                f"solved more often by {method}": better,
-                "less often": worse,
-                "p (sign test)": float(f"{p:.2g}"),
-                f"runs, {method}": round(float(pair["n_runs"].mean()), 2),
-                "runs, other": round(float(pair["n_runs other"].mean()), 2),
-                "difference": round(difference, 2),
-                "95 % from": round(low, 2),
-                "to": round(high, 2),
+                "patients": pair.patients,
+                f"solved more often by {method}": pair.better,
+                "less often": pair.worse,
+                "p (sign test)": float(f"{pair.p:.2g}"),
+                f"runs, {method}": round(pair.runs[0], 2),
+                "runs, other": round(pair.runs[1], 2),
+                "difference": round(pair.difference[0], 2),
+                "95 % from": round(pair.difference[1], 2),
+                "to": round(pair.difference[2], 2),
+                "other, times": round(pair.ratio[0], 2),
+                heading("times"): worded(pair.ratio[1:], 2),
             }
         )
     return pd.DataFrame(table)
@@ -164,13 +169,26 @@ def giving_up_table(without: pd.DataFrame, giving_up: pd.DataFrame) -> pd.DataFr
                 "given up": int(ended.sum()),
                 "of these solved without the rule": int((ended & own["solved"]).sum()),
                 "solved [%]": round(100.0 * own["solved ends"].mean(), 1),
+                heading("solved"): worded(share_interval(own, own["solved ends"].astype(float))),
                 "without the rule [%]": round(100.0 * own["solved"].mean(), 1),
+                heading("without the rule"): worded(
+                    share_interval(own, own["solved"].astype(float))
+                ),
                 "runs per patient": round(fewer / len(own), 2),
+                heading("runs per patient"): worded(mean_interval(own, own["n_runs ends"]), 2),
                 "without the rule": round(runs / len(own), 2),
                 "fewer runs [%]": round(100.0 * (1.0 - fewer / runs), 1),
+                heading("fewer runs"): worded(_fewer(own)),
             }
         )
     return pd.DataFrame(table)
+
+
+def _fewer(own: pd.DataFrame) -> Ends:
+    """Interval of the share of runs that giving up saves [%], patient by patient."""
+    by_patient = own.groupby("patient")[["n_runs", "n_runs ends"]].sum()
+    low, high = resampled_ratio(by_patient["n_runs ends"], by_patient["n_runs"])
+    return 100.0 * (1.0 - high), 100.0 * (1.0 - low)
 
 
 def by_setup(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -198,9 +216,21 @@ def by_position(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_group(rows: pd.DataFrame) -> pd.DataFrame:
-    """Mean forward runs of a setup: a row for each method, a column for each group."""
+    """Forward runs that each method of a setup made in each group, with intervals.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``method``, ``group``, ``mean``, ``low``, ``high``, in the order of all tables.
+    """
     group = np.searchsorted(GROUPS, rows["position"].to_numpy(float))
-    return rows.assign(group=group).pivot_table("n_runs", "method", "group").loc[methods_of(rows)]
+    known = rows.assign(group=group)
+    table = []
+    for name in methods_of(rows):
+        for place, own in known[known["method"] == name].groupby("group"):
+            runs = own["n_runs"].astype(float)
+            table.append((name, place, float(runs.mean()), *mean_interval(own, runs)))
+    return pd.DataFrame(table, columns=["method", "group", "mean", "low", "high"])
 
 
 def group_name(group: int, last: int) -> str:

@@ -8,10 +8,11 @@ from typing import Any
 import holoviews as hv
 import pandas as pd
 
+from vitolab.intervals import heading, worded
 from vitolab.methods import PAPER
 from vitolab.plots import paper
 from vitolab.plots.style import MARKERS, layout, panel, series, series_color, style
-from vitolab.plots.summary import order_of, over_repeats, summarize
+from vitolab.plots.summary import bands, curve, ends_of, order_of, summarize
 
 PAPER_STATES = {**paper.N_STATES, **paper.EP_N_STATES}
 
@@ -37,18 +38,20 @@ def scouting_curves(
     Returns
     -------
     HoloViews layout
-        Bands are one standard deviation over the repeats.
+        Bands are 0.5 and 1 standard deviation over the repeats, or, of one repeat, the 95 %
+        interval over the patients.
     """
     rows = personalizations[personalizations["method"] == method]
-    summary = summarize(rows, ["setup", "n_states", "repeat"])
-    setups = order_of(summary["setup"].tolist())
+    runs = curve(rows, ["setup", "n_states"], "runs_all")
+    setups = order_of(runs["setup"].tolist())
     panels: list[Any] = []
-    highest = 1.08 * float(summary["runs_all"].max())
+    ends = runs[["high", "mean"]].assign(above=runs["mean"] + runs["deviation"])
+    highest = 1.08 * float(ends.max().max())
     for measure, dash, title, label, limits in (
         ("success", "solid", "success", "patients solved [%]", (-3.0, 103.0)),
         ("runs_all", "dashed", "forward runs", "mean forward runs, all patients", (0.0, highest)),
     ):
-        curves = over_repeats(summary, ["setup", "n_states"], measure)
+        curves = curve(rows, ["setup", "n_states"], measure)
         items: list[Any] = []
         for position, setup in enumerate(setups):
             color = series_color(position)
@@ -77,8 +80,8 @@ def scouting_curves(
                 ylim=limits,
             )
         )
-    dotted = " (dotted: the paper's n_S)" if set(setups) & set(paper_states) else ""
-    return layout(panels, columns=2, title=f"{patients}{dotted}")
+    dotted = "; dotted: the paper's n_S" if set(setups) & set(paper_states) else ""
+    return layout(panels, columns=2, title=f"{patients}, {bands(rows)}{dotted}")
 
 
 def scouting_table(
@@ -90,7 +93,7 @@ def scouting_table(
     """Number of states that did best, beside the paper's.
 
     Best is the highest success, then the fewest runs. It is shown only: every study uses the
-    paper's numbers.
+    paper's numbers. Intervals are over the patients; they do not know that the best was chosen.
 
     Parameters
     ----------
@@ -99,7 +102,8 @@ def scouting_table(
     paper_states : mapping of setup name to int
     """
     rows = personalizations[personalizations["method"] == method]
-    rows_by_state = summarize(rows, ["setup", "n_states"])
+    measures = ("success", "runs_all")
+    rows_by_state = summarize(rows, ["setup", "n_states"], intervals=measures)
     table = []
     for setup in order_of(rows_by_state["setup"].tolist()):
         own = rows_by_state[rows_by_state["setup"] == setup]
@@ -111,11 +115,15 @@ def scouting_table(
                 "setup": setup,
                 "scouted n_S": int(best["n_states"]),
                 "success [%]": round(best["success"], 1),
+                heading("success"): worded(ends_of(best, "success")),
                 "runs, all": round(best["runs_all"], 1),
+                heading("runs, all"): worded(ends_of(best, "runs_all")),
                 "paper's n_S": known,
                 "tested nearest to it": int(near["n_states"]),
                 "success there [%]": round(near["success"], 1),
+                heading("success there"): worded(ends_of(near, "success")),
                 "runs there, all": round(near["runs_all"], 1),
+                heading("runs there, all"): worded(ends_of(near, "runs_all")),
                 "patients": "synthetic",
             }
         )

@@ -224,12 +224,15 @@ def series(
     marker: str,
     band: bool = True,
 ) -> list[Any]:
-    """Curve of a mean, with bands of 0.5 and 1 standard deviation where there are repeats.
+    """Curve of a mean, with its bands.
+
+    These are 0.5 and 1 standard deviation over the repeats; where some point has one repeat only,
+    the interval over the patients, if there is one. Nothing is drawn of width zero.
 
     Parameters
     ----------
     own : DataFrame
-        Columns `x`, ``mean``, ``deviation``, ``repeats``; see `vitolab.plots.summary.over_repeats`.
+        Columns `x`, ``mean``, ``deviation``, ``low``, ``high``; see `vitolab.plots.summary.curve`.
     x : str
     label, color, dash, marker : str
     band : bool
@@ -239,12 +242,10 @@ def series(
     list of HoloViews elements
         To be overlaid.
     """
-    where, mean, deviation = (own[name].to_numpy(float) for name in (x, "mean", "deviation"))
+    where, mean = own[x].to_numpy(float), own["mean"].to_numpy(float)
     items = []
-    if band and (own["repeats"] > 1).any():
-        for share in (1.0, 0.5):
-            ends = (where, mean - share * deviation, mean + share * deviation)
-            items.append(fill(hv.Area(ends, x, ["low", "high"]), color, 0.15))
+    for low, high in _bands(own) if band else ():
+        items.append(fill(hv.Area((where, low, high), x, ["low", "high"]), color, 0.15))
     items.append(
         style(
             hv.Curve((where, mean), x, "value", label=label),
@@ -256,6 +257,17 @@ def series(
     points = hv.Scatter((where, mean), x, "value", label=label)
     items.append(style(points, color=color, size=7, marker=marker, bokeh={"tools": ["hover"]}))
     return items
+
+
+def _bands(own: pd.DataFrame) -> list[tuple[Any, Any]]:
+    """Lower and upper ends of the bands of a curve."""
+    names = ("mean", "deviation", "low", "high")
+    mean, deviation, low, high = (own[name].to_numpy(float) for name in names)
+    if len(own) and (own["repeats"] > 1).all():
+        return [(mean - share * deviation, mean + share * deviation) for share in (1.0, 0.5)]
+    known = np.isfinite(low) & np.isfinite(high)
+    # a point without an interval pinches the band instead of breaking it
+    return [(np.where(known, low, mean), np.where(known, high, mean))] if known.any() else []
 
 
 def use(backend: Backend = "matplotlib") -> None:

@@ -4,117 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from vitolab.intervals import heading, share_interval, wilson, worded
 from vitolab.methods import PAPER
 from vitolab.plots import paper
+from vitolab.plots.paired import paired
 from vitolab.plots.style import METHOD_COLORS
-from vitolab.plots.summary import order_of, over_repeats, summarize
+from vitolab.plots.summary import best_start, ends_of, order_of, summarize
 
-FloatArray = NDArray[np.float64]
-
-TARGET = 80.0
-# The plateau begins at the first size whose success is this close to the best (points), or
-# one patient away from it where that is more.
-PLATEAU_WITHIN = 2.0
-# Fewer sizes show a slope at most.
-MIN_SIZES = 3
-
-
-def first_reaching(sizes: FloatArray, success: FloatArray, target: float = TARGET) -> float:
-    """Size at which success first reaches a target, interpolated on the logarithm of the size.
-
-    Parameters
-    ----------
-    sizes : ndarray, shape (n,), rising
-    success : ndarray, shape (n,) [%]
-    target : float
-        In %.
-
-    Returns
-    -------
-    float
-        The first size if it is reached there, NaN if it is never reached.
-    """
-    reached = np.flatnonzero(success >= target)
-    if not reached.size:
-        return float("nan")
-    i = int(reached[0])
-    if i == 0:
-        return float(sizes[0])
-    share = (target - success[i - 1]) / (success[i] - success[i - 1])
-    logs = np.log(sizes[i - 1 : i + 1])
-    return float(np.exp(logs[0] + share * (logs[1] - logs[0])))
-
-
-def plateau(sizes: FloatArray, success: FloatArray, within: float = PLATEAU_WITHIN) -> float:
-    """First size whose success is within some points of the best.
-
-    Parameters
-    ----------
-    sizes : ndarray, shape (n,), rising
-    success : ndarray, shape (n,) [%]
-    within : float
-        Points.
-
-    Returns
-    -------
-    float
-    """
-    return float(sizes[np.flatnonzero(success >= success.max() - within)[0]])
-
-
-def samples_needed(
-    personalizations: pd.DataFrame, *, method: str = PAPER, target: float = TARGET
-) -> pd.DataFrame:
-    """Samples per patient for a success rate and for the plateau, beside the paper's.
-
-    Parameters
-    ----------
-    personalizations : DataFrame
-    method : str
-    target : float
-        Success rate, %.
-
-    Returns
-    -------
-    DataFrame
-        One row per setup. A target reached at the smallest size is given as ``≤``; a plateau
-        that begins at the largest size may begin later and is given as ``≥``; fewer than three
-        sizes tell none.
-    """
-    rows = personalizations[personalizations["method"] == method]
-    summary = summarize(rows, ["setup", "n_samples", "repeat"])
-    means = over_repeats(summary, ["setup", "n_samples"], "success")
-    table = []
-    for setup in order_of(means["setup"].tolist()):
-        own = means[means["setup"] == setup]
-        sizes, success = own["n_samples"].to_numpy(float), own["mean"].to_numpy(float)
-        patients = rows.loc[rows["setup"] == setup, "patient"].nunique()
-        within = max(PLATEAU_WITHIN, 100.0 / patients + 1e-9)
-        needed, begins = first_reaching(sizes, success, target), plateau(sizes, success, within)
-        if len(sizes) < MIN_SIZES:
-            level = f"not decided by {len(sizes)} sizes"
-        else:
-            level = f"{'≥ ' if begins == sizes[-1] else ''}{begins:,.0f}"
-        if np.isnan(needed):
-            words = f"not reached up to {sizes[-1]:,.0f}"
-        else:
-            words = f"{'≤ ' if needed == sizes[0] else ''}{needed:,.0f}"
-        known = paper.PLATEAU.get(setup)
-        table.append(
-            {
-                "setup": setup,
-                "best success [%]": round(success.max(), 1),
-                f"samples for {target:g} %": words,
-                f"paper: for {target:g} %": paper.SAMPLES_FOR.get(target, {}).get(setup, ""),
-                "plateau from": level,
-                "paper: plateau from": f"{known:,}" if known else "",
-                "sizes tested": ", ".join(f"{size:,.0f}" for size in sizes),
-                "patients": "synthetic",
-            }
-        )
-    return pd.DataFrame(table)
+_TOLD = ("success", "runs_all", "runs_solved")  # measures with intervals
 
 
 def convergence_table(personalizations: pd.DataFrame) -> pd.DataFrame:
@@ -127,13 +25,13 @@ def convergence_table(personalizations: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Success, mean runs over all and over the solved, share of the solved that needed no
-        restart. For reference methods these are means over the random starts, and the columns
-        ``best start`` tell the best of them, as the paper does.
+        Success, mean runs over all (not solved counts as the whole budget) and over the solved,
+        share of the solved that needed no restart; intervals over the patients. For reference
+        methods these are means over the random starts, and the columns ``best start`` tell the
+        best of them (most solved, then fewest runs), as the paper does.
     """
     keys = ["setup", "n_samples", "method"]
-    summary = summarize(personalizations, [*keys, "repeat", "start"])
-    sums = summarize(personalizations, keys)
+    sums = summarize(personalizations, keys, intervals=_TOLD)
     methods = order_of([*METHOD_COLORS, *personalizations["method"]])
     rank = {name: i for i, name in enumerate(methods)}
     sums = sums.assign(rank=sums["method"].map(rank)).sort_values(
@@ -143,23 +41,29 @@ def convergence_table(personalizations: pd.DataFrame) -> pd.DataFrame:
     for row in sums.to_dict("records"):
         setup, method, samples = row["setup"], row["method"], row["n_samples"]
         learned = not pd.isna(samples)
-        same = summary[(summary["setup"] == setup) & (summary["method"] == method)]
+        same = personalizations[
+            (personalizations["setup"] == setup) & (personalizations["method"] == method)
+        ]
         if learned:
             same = same[same["n_samples"] == samples]
+        best = None if learned else summarize(best_start(same), ["setup"]).iloc[0]
         table.append(
             {
                 "setup": setup,
                 "method": method,
                 "samples per patient": f"{samples:,}" if learned else "",
-                "repeats or starts": len(same),
+                "repeats or starts": same["repeat" if learned else "start"].nunique(),
                 "success [%]": round(row["success"], 1),
+                heading("success"): worded(ends_of(row, "success")),
                 "runs, all": round(row["runs_all"], 1),
+                heading("runs, all"): worded(ends_of(row, "runs_all")),
                 "runs, solved": round(row["runs_solved"], 1),
+                heading("runs, solved"): worded(ends_of(row, "runs_solved")),
                 "solved without restart [% of solved]": (
                     f"{row['direct_of_solved']:.1f}" if learned and row["success"] else ""
                 ),
-                "best start, success [%]": "" if learned else f"{same['success'].max():.1f}",
-                "best start, runs, all": "" if learned else f"{same['runs_all'].min():.1f}",
+                "best start, success [%]": "" if best is None else f"{best['success']:.1f}",
+                "best start, runs, all": "" if best is None else f"{best['runs_all']:.1f}",
                 "paper": _paper_says(setup, method, samples if learned else 0),
                 "patients": "synthetic",
             }
@@ -198,22 +102,27 @@ def reference_table(
     -------
     DataFrame
         Per setup: mean runs and success of Vito at its largest size, of the mean and of the
-        best start of the reference (fewest runs, highest success, each on its own), the factor
-        in runs against the best start, and the difference in success in points.
+        best start of the reference (most solved, then fewest runs), the factor in runs against
+        that start, patient by patient, and the difference in success in points.
     """
     table = []
-    starts = summarize(
-        personalizations[personalizations["method"] == reference], ["setup", "start"]
-    )
+    known = personalizations[personalizations["method"] == reference]
     for setup in order_of(personalizations["setup"].tolist()):
-        own = starts[starts["setup"] == setup]
+        own = known[known["setup"] == setup]
         vito = personalizations[
             (personalizations["setup"] == setup) & (personalizations["method"] == PAPER)
         ]
         if own.empty or vito.empty:
             continue
         largest = int(vito["n_samples"].max())
-        best = summarize(vito[vito["n_samples"] == largest], ["setup"]).iloc[0]
+        vito = vito[vito["n_samples"] == largest]
+        row = summarize(vito, ["setup"], intervals=_TOLD).iloc[0].to_dict()
+        starts = summarize(own, ["start"])
+        chosen = best_start(own)
+        best = summarize(chosen, ["setup"]).iloc[0]
+        pair = paired(vito, chosen)
+        if pair is None:  # an unfinished run may hold nobody whom both personalised
+            continue
         gain = paper.SUCCESS_GAIN.get(setup)
         faster = paper.SPEED_UP.get(setup)
         equal = "equal or better" if setup in paper.SPEED_UP else ""
@@ -221,22 +130,24 @@ def reference_table(
             {
                 "setup": setup,
                 "samples per patient": f"{largest:,}",
-                "Vito, runs": round(best["runs_all"], 1),
+                "Vito, runs": round(row["runs_all"], 1),
+                heading("Vito, runs"): worded(ends_of(row, "runs_all")),
                 f"{reference}, runs, mean / best start": (
-                    f"{own['runs_all'].mean():.1f} / {own['runs_all'].min():.1f}"
+                    f"{starts['runs_all'].mean():.1f} / {best['runs_all']:.1f}"
                 ),
-                "fewer runs than best start, factor": round(
-                    own["runs_all"].min() / best["runs_all"], 2
-                ),
+                "fewer runs than best start, factor": round(pair.ratio[0], 2),
+                heading("factor"): worded(pair.ratio[1:], 2),
                 "paper: factor": f"≥ {faster:g}" if faster and setup != "2p" else f"{faster or ''}",
-                "Vito, success [%]": round(best["success"], 1),
+                "Vito, success [%]": round(row["success"], 1),
+                heading("Vito, success"): worded(ends_of(row, "success")),
                 f"{reference}, success [%], mean / best start": (
-                    f"{own['success'].mean():.1f} / {own['success'].max():.1f}"
+                    f"{starts['success'].mean():.1f} / {best['success']:.1f}"
                 ),
                 "more success than mean / best start, points": (
-                    f"{best['success'] - own['success'].mean():+.1f} / "
-                    f"{best['success'] - own['success'].max():+.1f}"
+                    f"{row['success'] - starts['success'].mean():+.1f} / "
+                    f"{row['success'] - best['success']:+.1f}"
                 ),
+                "p (McNemar, best start)": float(f"{pair.p:.2g}"),
                 "paper: points": f"up to +{gain:g}" if gain else equal,
                 "patients": "synthetic",
             }
@@ -255,19 +166,22 @@ def solvable_table(personalizations: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Per setup: patients, how many were solved at all, and who was not. A lower bound of what
-        can be solved: a patient without a solution here may have one.
+        Per setup: patients, how many were solved at all, with Wilson's interval, and who was not.
+        A lower bound of what can be solved: a patient without a solution here may have one.
     """
     table = []
     for setup in order_of(personalizations["setup"].tolist()):
         own = personalizations[personalizations["setup"] == setup]
         everyone = set(own["patient"])
         solved = set(own.loc[own["solved"], "patient"])
+        low, high = wilson(len(solved) / len(everyone), len(everyone))
         table.append(
             {
                 "setup": setup,
                 "patients": f"{len(everyone)}, synthetic",
                 "solved by some method": len(solved),
+                "of all [%]": round(100.0 * len(solved) / len(everyone), 1),
+                heading("of all"): worded((100.0 * low, 100.0 * high)),
                 "never solved": ", ".join(sorted(everyone - solved)),
             }
         )
@@ -286,26 +200,38 @@ def weighting_table(personalizations: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         Per setup: success and mean runs of both; how much faster and how much more successful
-        the normalised one is, beside the paper's upper figures.
+        the normalised one is, patient by patient, beside the paper's upper figures.
     """
     table = []
-    sums = summarize(personalizations, ["setup", "method"]).to_dict("records")
-    known = {(row["setup"], row["method"]): row for row in sums}
     for setup in order_of(personalizations["setup"].tolist()):
-        normalised = known.get((setup, paper.SIMPLEX))
-        plain = known.get((setup, paper.SIMPLEX_PLAIN))
-        if normalised is None or plain is None:
+        own = personalizations[personalizations["setup"] == setup]
+        names = (paper.SIMPLEX, paper.SIMPLEX_PLAIN)
+        normalised, plain = (own[own["method"] == name] for name in names)
+        pair = paired(normalised, plain) if len(normalised) and len(plain) else None
+        if pair is None:
             continue
+        shares = [100.0 * rows["solved"].mean() for rows in (normalised, plain)]
+        ends = [
+            worded(share_interval(rows, rows["solved"].astype(float)))
+            for rows in (normalised, plain)
+        ]
+        with np.errstate(divide="ignore"):
+            faster = 100.0 * (1.0 - 1.0 / np.array(pair.ratio))
         table.append(
             {
                 "setup": setup,
-                "success, normalised [%]": round(normalised["success"], 1),
-                "success, plain [%]": round(plain["success"], 1),
-                "more success, points": round(normalised["success"] - plain["success"], 1),
+                "success, normalised [%]": round(shares[0], 1),
+                heading("success, normalised"): ends[0],
+                "success, plain [%]": round(shares[1], 1),
+                heading("success, plain"): ends[1],
+                "more success, points": round(pair.success[0], 1),
+                heading("points"): worded(pair.success[1:]),
+                "p (McNemar)": float(f"{pair.p:.2g}"),
                 "paper: points": f"up to +{paper.WEIGHTING_SUCCESS:g}",
-                "runs, normalised": round(normalised["runs_all"], 1),
-                "runs, plain": round(plain["runs_all"], 1),
-                "faster [%]": round(100 * (1 - normalised["runs_all"] / plain["runs_all"]), 1),
+                "runs, normalised": round(pair.runs[0], 1),
+                "runs, plain": round(pair.runs[1], 1),
+                "faster [%]": round(faster[0], 1),
+                heading("faster"): worded((faster[1], faster[2])),
                 "paper: faster [%]": f"up to {paper.WEIGHTING_FASTER:g}",
                 "patients": "synthetic",
             }

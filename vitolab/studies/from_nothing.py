@@ -53,7 +53,8 @@ def _runs(stored: StoredRun, repeat: int) -> Content:
     sentences = []
     for setup, own in table.groupby("setup", sort=False):
         told = (
-            f"{row['method']} {row['runs, whole cohort']:,.0f} ({row['solved [%]']:.0f} % solved)"
+            f"{row['method']} {row['runs, whole cohort']:,.0f} ({row['solved [%]']:.0f} % solved, "
+            f"95 % {row['95 % from']:.0f} to {row['to']:.0f})"
             for row in own.to_dict("records")
         )
         who = own["patients"].iloc[0].partition(",")[0]
@@ -71,7 +72,7 @@ def _positions(stored: StoredRun, repeat: int) -> Content:
     for setup, own in table.groupby("setup", sort=False):
         told = []
         for _, row in own.iterrows():
-            known = row.iloc[2:].dropna().tolist()
+            known = row[[c for c in table.columns[2:] if not c.endswith("95 %")]].dropna().tolist()
             told.append(f"{row['method']} {known[0]:g} and {known[-1]:g}")
         sentences.append(
             f"{setup}, forward runs at the first and at the last positions: {'; '.join(told)}."

@@ -82,14 +82,13 @@ def _check(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 def _states(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
-    from vitolab.plots.summary import summarize
     from vitolab.studies import words
 
     rows = stored.personalizations[stored.personalizations["method"] == PAPER]
     if rows.empty:
         return Content("The paper's agent did not take part: the others have no states.")
     rows = rows[rows["n_samples"] == rows["n_samples"].max()]
-    table = words.named(summarize(rows, ["setup", "n_states"]))
+    table = words.told(rows, ["setup", "n_states"])
     return Content(
         words.sweep(rows, "n_states", "states"),
         plots.scouting_curves(rows, patients="patients of a file, leave-one-out"),
@@ -173,6 +172,7 @@ STUDY = Study(
         Section("curves", "Curves", _curves),
         shared.PATIENTS,
         shared.METHODS,
+        shared.PAIRED,
         Section("states", "Number of states", _states),
         Section("failures", "Failed runs", _failures),
     ),

@@ -72,6 +72,17 @@ def _methods(stored: StoredRun, repeat: int) -> Content:
     return Content(words.methods(table), methods_figure(groups), (("Success and cost", table),))
 
 
+def _paired(stored: StoredRun, repeat: int) -> Content:
+    from vitolab import plots
+    from vitolab.studies import words
+
+    found = plots.comparisons(stored.personalizations)
+    if not found:
+        raise ValueError("the run holds no agent beside another method on the same patients")
+    table = plots.comparison_table(found)
+    return Content(words.in_pairs(found), tables=(("Method beside method", table),))
+
+
 def _patients(stored: StoredRun, repeat: int) -> Content:
     from vitolab.studies import words
 
@@ -111,7 +122,7 @@ def _scouting(stored: StoredRun, repeat: int) -> Content:
     from vitolab.studies import words
 
     rows = stored.personalizations[stored.personalizations["method"] == PAPER]
-    table = words.named(plots.summarize(rows, ["setup", "n_states"]))
+    table = words.told(rows, ["setup", "n_states"])
     return Content(
         words.sweep(rows, "n_states", "states"),
         plots.scouting_curves(stored.personalizations),
@@ -134,7 +145,7 @@ def _policies(stored: StoredRun, repeat: int) -> Content:
     rows = stored.personalizations
     alike = [name for name, method in TABLE.items() if method.training is POLICY]
     rows = rows[rows["method"].isin(alike)]
-    table = words.named(plots.summarize(rows, ["setup", "method", "n_samples"]))
+    table = words.told(rows, ["setup", "method", "n_samples"])
     return Content(
         words.drawing(rows),
         plots.policy_curves(stored.personalizations),
@@ -147,7 +158,7 @@ def _restarts(stored: StoredRun, repeat: int) -> Content:
     from vitolab.studies import words
 
     rows = stored.personalizations[stored.personalizations["method"] == PAPER]
-    table = words.named(plots.summarize(rows, ["setup", "n_samples"]))
+    table = words.told(rows, ["setup", "n_samples"])
     return Content(
         words.restarts(table),
         plots.restart_curves(stored.personalizations),
@@ -159,12 +170,14 @@ def _restarts(stored: StoredRun, repeat: int) -> Content:
 PATHS = Section("paths", "Paths", _paths)
 #: All methods beside each other.
 METHODS = Section("methods", "Methods", _methods)
+#: Agents beside every other method, patient by patient.
+PAIRED = Section("paired", "In pairs", _paired)
 #: Every patient in a table.
 PATIENTS = Section("patients", "Patients", _patients)
 #: Agents against training.
 AGENTS = Section("curves", "Curves", agents)
 #: What experience adds: agents against training, beside who can be solved at all.
-EXPERIENCE = (Section("curves", "Curves", _experience), PATIENTS)
+EXPERIENCE = (Section("curves", "Curves", _experience), PAIRED, PATIENTS)
 #: The number of states.
 SCOUTING = (
     Section("curves", "Curves", _scouting),
@@ -205,5 +218,6 @@ def convergence(
         Section("curves", "Curves", curves),
         Section("draws", "Stochastic policy", _policies),
         Section("restarts", "Restarts", _restarts),
+        PAIRED,
         Section("numbers", "Numbers", numbers),
     )

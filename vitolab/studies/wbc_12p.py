@@ -61,7 +61,7 @@ STUDY = Study(
                 "12p": [5, 100, 1000],
             },
             "agents": ["vito", "vito-hindsight", "vito-continuous", *OPPONENTS],
-            "n_repeats": 1,
+            "n_repeats": 3,
             "methods": [*PEERS, "least-squares-default"],
             "n_starts": 3,
         },
@@ -82,6 +82,7 @@ STUDY = Study(
     sections=(
         Section("scaling", "Number of parameters", _scaling),
         shared.AGENTS,
+        shared.PAIRED,
         shared.PATIENTS,
     ),
     choices=choices("setups", "agents", "methods"),

@@ -150,6 +150,7 @@ def _order(
         n_known = learner.experience.n_runs if method in AGENTS else None
         learner = taught
         own = {"position": position, "n_states_used": None, "n_training_runs": n_known}
+        own |= {"max_runs": max_runs}
         rows.append(label | own | fit_row(problem, fit, observed))
         if repeat == 0:
             traces.append(trace_columns(problem, fit, label, observed))

@@ -19,6 +19,7 @@ from vitolab.fit import StopReason
 from vitolab.methods import EPISODE
 from vitolab.parallel.workers import parallel
 from vitolab.problem import Patient, Problem
+from vitolab.settings import Settings
 from vitolab.store.tables import failure_table
 from vitolab.trajectories import Trajectories
 
@@ -88,6 +89,16 @@ def child_seed(seed: int, *parts: Any) -> int:
 def given(max_runs: int | None) -> tuple[int, ...]:
     """What the number of runs adds to the key of a part: nothing by default."""
     return () if max_runs is None else (max_runs,)
+
+
+def unlike_the_paper(settings: Settings) -> tuple[Any, ...]:
+    """What settings of acting add to the key of a part: nothing if they are the paper's."""
+    return tuple(
+        item
+        for name in ("epsilon", "recurrences")
+        if (value := getattr(settings, name)) != getattr(Settings, name)
+        for item in (name, value)
+    )
 
 
 def walks_for(
