@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from vitolab.studies import shared
 from vitolab.studies.base import (
+    ACTING,
     EP_STATES,
     N_CIRCULATION,
     N_HEARTS,
@@ -18,10 +20,12 @@ from vitolab.studies.base import (
     Section,
     StoredRun,
     Study,
+    check_acting,
     choices,
 )
 
 _AGENTS: Mapping[str, Any] = {
+    **ACTING,
     "n_states": {**N_STATES, **EP_STATES},
     "mode": "table",
     "agents": ["vito", "vito-hindsight", "vito-continuous", *OPPONENTS],
@@ -92,6 +96,7 @@ STUDY = Study(
     choices=choices("setups", "lead_fields", "mode", "agents", "methods"),
     least={"n_patients": 2, "n_ep_patients": 2},
     most={"n_patients": N_CIRCULATION, "n_ep_patients": N_HEARTS},
+    check=partial(check_acting, "continuous-convergence"),
     traces=True,
     tiny={
         "setups": ["2p"],

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from vitolab.catalogue import CIRCULATION
 from vitolab.studies import shared
 from vitolab.studies.base import (
+    ACTING,
     N_CIRCULATION,
     PEERS,
     SIMPLEX_AND_PEERS,
@@ -15,10 +17,12 @@ from vitolab.studies.base import (
     Section,
     StoredRun,
     Study,
+    check_acting,
     choices,
 )
 
 _MANY: Mapping[str, Any] = {
+    **ACTING,
     "n_states": dict(CIRCULATION.n_states),
     "n_replays": 5,
     "episode": 1,
@@ -86,6 +90,7 @@ STUDY = Study(
     choices=choices("setups", "agents", "methods"),
     least={"n_patients": 2},
     most={"n_patients": N_CIRCULATION},
+    check=partial(check_acting, "wbc-12p"),
     traces=True,
     tiny={
         "setups": ["2p", "3p"],
