@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from vitolab.methods import HINDSIGHT_REPLAYS
 from vitolab.studies import shared
 from vitolab.studies.base import (
+    ACTING,
     EP_STATES,
     N_CIRCULATION,
     N_HEARTS,
@@ -15,10 +17,12 @@ from vitolab.studies.base import (
     OPPONENTS,
     PEERS,
     Study,
+    check_acting,
     choices,
 )
 
 _AGENTS: Mapping[str, Any] = {
+    **ACTING,
     "n_states": {**N_STATES, **EP_STATES},
     "mode": "table",
     "agents": ["vito", "vito-nearest", "vito-hindsight", "vito-continuous", *OPPONENTS],
@@ -81,6 +85,7 @@ STUDY = Study(
     choices=choices("setups", "lead_fields", "mode", "agents", "methods"),
     least={"n_patients": 2, "n_ep_patients": 2},
     most={"n_patients": N_CIRCULATION, "n_ep_patients": N_HEARTS},
+    check=partial(check_acting, "continuous-convergence"),
     traces=True,
     tiny={
         "setups": ["2p"],

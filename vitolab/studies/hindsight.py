@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from vitolab.methods import HINDSIGHT_REPLAYS
 from vitolab.studies import shared
-from vitolab.studies.base import EP_STATES, N_CIRCULATION, N_HEARTS, N_STATES, PEERS, Study, choices
+from vitolab.studies.base import (
+    ACTING,
+    EP_STATES,
+    N_CIRCULATION,
+    N_HEARTS,
+    N_STATES,
+    PEERS,
+    Study,
+    check_acting,
+    choices,
+)
 
 _HINDSIGHT: Mapping[str, Any] = {
+    **ACTING,
     "n_states": {**N_STATES, "rosenbrock": 100, **EP_STATES},
     "mode": "table",
     "n_replays": HINDSIGHT_REPLAYS,
@@ -78,6 +90,7 @@ STUDY = Study(
     choices=choices("setups", "lead_fields", "mode", "methods"),
     least={"n_functions": 2, "n_patients": 2, "n_ep_patients": 2},
     most={"n_patients": N_CIRCULATION, "n_ep_patients": N_HEARTS},
+    check=partial(check_acting, "hindsight"),
     traces=True,
     tiny={
         "n_functions": 3,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from vitolab.catalogue import CIRCULATION
 from vitolab.methods import HINDSIGHT_REPLAYS
 from vitolab.studies import shared
 from vitolab.studies.base import (
+    ACTING,
     N_CIRCULATION,
     OPPONENTS,
     PEERS,
@@ -17,10 +19,12 @@ from vitolab.studies.base import (
     Section,
     StoredRun,
     Study,
+    check_acting,
     choices,
 )
 
 _MANY: Mapping[str, Any] = {
+    **ACTING,
     "n_states": dict(CIRCULATION.n_states),
     "n_replays": HINDSIGHT_REPLAYS,
     "episode": 1,
@@ -88,6 +92,7 @@ STUDY = Study(
     choices=choices("setups", "agents", "methods"),
     least={"n_patients": 2},
     most={"n_patients": N_CIRCULATION},
+    check=partial(check_acting, "wbc-12p"),
     traces=True,
     tiny={
         "setups": ["2p", "3p"],

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from vitolab.fit import RUNS_PER_PARAMETER
 from vitolab.plots.budget import LIMITS, Plan
-from vitolab.studies import find_study
+from vitolab.studies import from_nothing
 
 from ...kit import safe
 
@@ -104,7 +104,7 @@ def command_for_runs(plan: Plan, results: Path, nearest: int | None) -> tuple[st
     nearest : int or None
         Number of parameters of the stored runs; None if there are none.
     """
-    study = find_study("from-nothing")
+    study = from_nothing.STUDY
     where = f"--results {shlex.quote(str(results))}"
     if nearest is None:
         return f"vitolab run {study.name} --profile quick {where}", study.duration["quick"]

@@ -12,15 +12,15 @@ from vitolab.plots.budget import Course, Plan, budget_sentence, budget_table, co
 from vitolab.plots.precedents import Orders, nearest, orders_explored, orders_from_nothing
 from vitolab.settings import GIVE_UP
 from vitolab.store import Run
-from vitolab.studies import find_study
+from vitolab.studies import ep_convergence, find_study, from_nothing, wbc_convergence
 
 from ...kit.gallery import Picture
 from ...kit.source import Entry, Source
 from .asked import total_runs
 
-FROM_NOTHING = "from-nothing"
+FROM_NOTHING = from_nothing.STUDY.name
 #: Studies whose runs hold the paper's agent after explorations of several sizes.
-EXPLORED = ("wbc-convergence", "ep-convergence")
+EXPLORED = (wbc_convergence.STUDY.name, ep_convergence.STUDY.name)
 
 
 @dataclass(frozen=True)
