@@ -15,7 +15,9 @@ from bokeh.models import Axis
 
 from vitolab.dashboard import load_dashboards
 from vitolab.models import bolus, circulation, rosenbrock
+from vitolab.plots.orders import GIVES_UP
 from vitolab.problem import Objective, Parameter, Problem
+from vitolab.settings import GIVE_UP
 from vitolab.store import OpenRun, assemble
 from vitolab.store.tables import patient_table, table
 from vitolab.validation import policy_arrays
@@ -134,6 +136,32 @@ def agents(root: Path, study: str = "hindsight") -> str:
         ]
         rows.append(row(problem, **keys, method="least-squares-multistart", start=0, n_runs=20))
     return store(root, study, rows, problems=problems)
+
+
+def from_nothing(
+    root: Path, *, give_up: float = GIVE_UP, setup: str = "6p", seed: int = 0, **more: Any
+) -> str:
+    """Two orders of four patients: 6 or 8 runs, then one for each; least squares takes 10."""
+    problem = circulation.problem(setup)
+    rows = []
+    for repeat, position in product(range(2), range(4)):
+        keys: dict[str, Any] = {
+            "setup": setup,
+            "patient": f"P{(position + repeat) % 4}",
+            "repeat": repeat,
+        }
+        keys |= {"position": position + 1, "n_states": None, "n_samples": None}
+        learned = (6 + 2 * repeat) if position == 0 else 1
+        for name, method, n in (
+            (setup, "vito-continuous", learned),
+            (setup + GIVES_UP, "vito-continuous", learned),
+            (setup, "least-squares-multistart", 10),
+        ):
+            rows.append(row(problem, method=method) | keys | {"setup": name, "n_runs": n})
+    problems = {setup: problem, setup + GIVES_UP: problem}
+    parameters = {"give_up": give_up}
+    given = {"problems": problems, "parameters": parameters, "seed": seed}
+    return store(root, "from-nothing", rows, **given, **more)
 
 
 def uncertainty(root: Path) -> str:

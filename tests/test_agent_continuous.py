@@ -147,10 +147,10 @@ def test_same_seed_same_bits_other_seed_other_restarts(agent):
 
 
 def test_a_start_does_not_feel_the_others(linear_problem, linear_patients, agent):
-    starts = linear_problem.draw(np.random.default_rng(3), 4)
-    together = agent.personalize_from(linear_patients[0], starts, max_runs=20, seed=5)
-    alone = agent.personalize_from(linear_patients[0], starts[:1], max_runs=20, seed=5)
-    assert_same(together[0], alone[0])
+    starts = linear_problem.draw(np.random.default_rng(3), 3)
+    together = agent.personalize_from(FAR, starts, max_runs=40, seed=5)
+    for i, fit in enumerate(together):
+        assert_same(fit, agent.personalize_from(FAR, starts[i : i + 1], max_runs=40, seed=5)[0])
 
 
 def test_no_measurement_is_learned_from(linear_problem, linear_patients, walks):
@@ -278,7 +278,7 @@ def test_an_agent_can_be_saved_and_loaded(linear_problem, linear_patients, agent
         agent.save(folder)
     with pytest.raises(ValueError, match="another problem: border"):
         ContinuousVito.load(folder, replace(linear_problem, border="free"))
-    with pytest.raises(ValueError, match=r"learned features \[\], .* has \['offset'\]"):
+    with pytest.raises(ValueError, match=r"learned features \[\], expected \['offset'\] as"):
         ContinuousVito.load(folder, replace(linear_problem, features=("offset",)))
     description = json.loads((folder / "continuous.json").read_text())
     (folder / "continuous.json").write_text(json.dumps(description | {"format": 99}))

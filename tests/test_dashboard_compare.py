@@ -43,6 +43,26 @@ def test_two_runs_lie_over_each_other_in_their_colours(two):
     assert "n_patients" not in view.differences.object
 
 
+def test_runs_on_the_same_patients_are_compared_in_pairs(two):
+    """With its largest training Vito solves three of three in the first run, one in the other."""
+    found, ids = two
+    runs = report.Report(found, ids).runs
+    groups = [(run.id, run.personalizations) for run in runs]
+    patients = {run.id: run.patients.assign(**{"z:lv_edv": [1.0, 2.0, 3.0] * 2}) for run in runs}
+    content = compare.compared(groups, {run: run for run in ids}, patients)
+    table = dict(content.tables)["In pairs, Vito with its largest training"].set_index("setup")
+    assert (table["solved more often"] == 2).all()
+    assert (table["less often"] == 0).all()
+    assert (table["p (McNemar)"] == 0.5).all()
+    assert "(44 to 100) with" in content.sentence  # Wilson's of three of three
+    assert "2 repeats (bands: 0.5 and 1 standard deviation)" in content.sentence
+    # other patients of the same names, in one setup
+    other = patients[ids[1]].assign(**{"z:lv_edv": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]})
+    assert compare.pairs(groups, patients | {ids[1]: other})["setup"].tolist() == ["2p"]
+    assert compare.pairs(groups, {run.id: run.patients for run in runs}).empty  # without any
+    assert compare.pairs(groups, {}).empty
+
+
 def test_what_differs_between_runs_is_told_and_nothing_else(two):
     found, ids = two
     table = row_tables.differences([found.entry(run) for run in ids])
@@ -65,7 +85,7 @@ def test_runs_without_a_common_size_are_compared_method_by_method(runs):
     chosen = [ids["grid"], ids["personalization"]]
     shown = report.prepare(found, chosen, "compare", None, False)
     assert not shown.failed
-    assert any("mean forward runs, all" in labels_of(p) for p in shown.pictures)
+    assert any("mean forward runs, all; line: 95 %" in labels_of(p) for p in shown.pictures)
 
 
 def test_a_further_run_is_added_and_left_out_again(two):

@@ -148,6 +148,8 @@ def test_the_list_of_all_patients_is_linked(store, fitted):
     assert shown.loc["C01", "fits"] == 2
     assert shown.loc["C01", "runs"] == np.mean([fit.n_runs for fit in own])
     assert shown.loc["C01", "solved"] == 100 * np.mean([fit.solved for fit in own])
+    caption = words(view.cohort.caption.object)
+    assert re.search(r"\d+ % of the fits solved \(95 % over the patients: \d+ to \d+\)", caption)
     view.cohort.list.chosen = ["2"]
     working.wait()
     assert chosen.patient == list(shown.index)[2]

@@ -19,14 +19,14 @@ from vitolab.studies.demo import DEMO, demo, standing
 
 def table() -> pd.DataFrame:
     rows = [
-        ("2p", "nelder-mead", None, None, True, 30),
-        ("2p", "nelder-mead", None, None, False, 100),
-        ("2p", "vito", 70, 10, False, 100),
-        ("2p", "vito", 70, 300, True, 3),
-        ("2p", "vito", 70, 300, True, 5),
-        ("3p", "vito", 150, 300, False, 150),
+        ("2p", "A", "nelder-mead", None, None, True, 30),
+        ("2p", "B", "nelder-mead", None, None, False, 100),
+        ("2p", "A", "vito", 70, 10, False, 100),
+        ("2p", "A", "vito", 70, 300, True, 3),
+        ("2p", "B", "vito", 70, 300, True, 5),
+        ("3p", "A", "vito", 150, 300, False, 150),
     ]
-    names = ["setup", "method", "n_states", "n_samples", "solved", "n_runs"]
+    names = ["setup", "patient", "method", "n_states", "n_samples", "solved", "n_runs"]
     frame = pd.DataFrame(rows, columns=names).assign(n_restarts=0)
     frame["start"] = np.where(frame["method"] == "vito", None, 0)
     return frame.astype({"n_states": "Int64", "n_samples": "Int64", "start": "Int64"})
@@ -74,9 +74,38 @@ def test_the_demonstration_prints_a_table_and_where_the_results_are(
     assert [info.study for info in infos] == list(DEMO)
     said = capsys.readouterr().out
     lines = [line.split() for line in said.splitlines()]
-    assert ["2p", "vito", "100.0", "%", "4.0", "4.0", "2"] in lines
-    assert ["2p", "nelder-mead", "50.0", "%", "65.0", "30.0", "2"] in lines
-    assert ["3p", "vito", "0.0", "%", "150.0", "-", "1"] in lines
+    # shares with Wilson's intervals, runs with those of resampled patients, which two bound
+    assert [
+        "2p",
+        "vito",
+        "100.0",
+        "%",
+        "34.2",
+        "to",
+        "100.0",
+        "4.0",
+        "3.0",
+        "to",
+        "5.0",
+        "4.0",
+        "2",
+    ] in lines
+    assert [
+        "2p",
+        "nelder-mead",
+        "50.0",
+        "%",
+        "9.5",
+        "to",
+        "90.5",
+        "65.0",
+        "30.0",
+        "to",
+        "100.0",
+        "30.0",
+        "2",
+    ] in lines
+    assert ["3p", "vito", "0.0", "%", "0.0", "to", "79.3", "150.0", "-", "1"] in lines
     assert "2p: 1 of 2 patients have a solution" in said
     assert "patients are synthetic" in said
     assert all(f"{info.study}: {info.path}" in said for info in infos)

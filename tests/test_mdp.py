@@ -226,8 +226,8 @@ def test_draws_follow_the_probabilities():
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (([0], [0], [5], 5, 2), "successor must lie in"),
-        (([0], [2], [0], 5, 2), "action must lie in"),
+        (([0], [0], [5], 5, 2), "successor holds 5 to 5, expected in"),
+        (([0], [2], [0], 5, 2), "action holds 2 to 2, expected in"),
         (([0, 1], [0], [0], 5, 2), "of one length"),
         (([0], [0], [0], 5, 2, 1.0), "discount is 1.0"),
     ],

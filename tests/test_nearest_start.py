@@ -95,7 +95,7 @@ def test_agents_of_before_start_as_they_did(linear_problem, linear_patients, wal
     [
         ({"start": "best"}, r"start is 'best', expected 'nearest'"),
         ({"initializer": True}, r"initializer is True, expected False"),
-        ({"features": ["age"]}, r"learned features \['age'\], the problem given has \[\]"),
+        ({"features": ["age"]}, r"learned features \['age'\], expected \[\] as the problem"),
     ],
 )
 def test_a_saved_agent_with_other_fields_is_refused(
@@ -149,9 +149,10 @@ def test_the_method_is_in_the_table(linear_problem, linear_patients, walks, near
         )
 
 
-def test_near_runs_are_those_of_the_definition(linear_problem, walks):
+def test_a_single_run_is_the_only_start_and_without_runs_there_is_none(linear_problem, walks):
     stored = Experience.learn(linear_problem, walks)
     few = replace(stored, u=stored.u[:1], y=stored.y[:1], patient=stored.patient[:1])
-    assert len(list(few.near(FAR))) == 1
+    np.testing.assert_array_equal(list(few.near(FAR)), stored.u[:1])
+    np.testing.assert_allclose(few.candidates(FAR), walks.x[walks.counted][:1])
     none = Experience.none(linear_problem)
     assert none.candidates(FAR).shape == (0, linear_problem.n_parameters)

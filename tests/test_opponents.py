@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from analytic import linear
+from extras import needs_sbi
 
 from vitolab.experience import Experience
 from vitolab.exploration import explore
@@ -21,9 +22,16 @@ CLASSES = {
     "quadratic": opponents.Quadratic,
     "gp-emulator": opponents.Gaussian,
     "correlation": opponents.Correlation,
+    "npe": opponents.NeuralPosterior,
 }
 EMULATORS = [opponents.Quadratic, opponents.Gaussian]
-each = pytest.mark.parametrize("learn", [kind.learn for kind in CLASSES.values()], ids=CLASSES)
+each = pytest.mark.parametrize(
+    "learn",
+    [
+        pytest.param(kind.learn, id=name, marks=[needs_sbi] if name == "npe" else [])
+        for name, kind in CLASSES.items()
+    ],
+)
 #: Out of reach of the linear problem.
 FAR = Patient("far", {"u": 90.0, "w": -90.0}, {"offset": 0.0})
 
@@ -261,8 +269,16 @@ def test_the_same_seed_gives_the_same_bits(learn, linear_problem, linear_patient
         np.testing.assert_array_equal(fits[0].trace.x, fits[1].trace.x)
     starts = np.array([[1.0, 2.0], [-4.0, 3.0]])
     both = one.personalize_from(FAR, starts, max_runs=25)
-    alone = one.personalize_from(FAR, starts[:1], max_runs=25)
-    np.testing.assert_array_equal(both[0].trace.x, alone[0].trace.x)
+    for i, fit in enumerate(both):
+        alone = one.personalize_from(FAR, starts[i : i + 1], max_runs=25)[0]
+        np.testing.assert_array_equal(fit.trace.x, alone.trace.x)
+
+
+@each
+def test_a_seed_is_never_taken_for_a_number_of_states(learn, linear_problem, walks):
+    with pytest.raises(TypeError, match="positional"):
+        learn(linear_problem, walks, 600)
+    assert learn(linear_problem, walks, seed=0) == learn(linear_problem, walks)
 
 
 @each

@@ -14,6 +14,7 @@ from vitolab.exploration import explore
 from vitolab.fit import StopReason
 from vitolab.problem import Patient
 from vitolab.reference import LeastSquares, opponents
+from vitolab.studies import OWN, STUDIES
 from vitolab.studies.base import OPPONENTS
 from vitolab.trajectories import Trajectories
 from vitolab.validation import grid, leave_one_out
@@ -41,10 +42,34 @@ def test_least_squares_from_the_default_values_learn_nothing(linear_problem, lin
     assert far.n_restarts > 1
 
 
-def test_opponents_are_agents_of_the_table_without_states():
-    assert OPPONENTS == ["least-squares-nearest", "quadratic", "gp-emulator", "correlation"]
-    assert set(OPPONENTS) < set(methods.AGENTS)
+def test_opponents_are_agents_of_the_table_without_states(linear_problem, walks):
+    learned = methods.learn(OPPONENTS, linear_problem, walks, 0)
+    assert list(learned) == OPPONENTS
+    homes = {type(method).__name__ for method in learned.values()}
+    assert homes <= set(opponents.__all__)
+    assert len(homes) == len(OPPONENTS)
     assert not any(map(methods.learns_states, OPPONENTS))
+
+
+def test_opponents_stand_beside_the_agents_of_every_study_that_compares_agents():
+    """Of a model of the user's own the user chooses: each method costs runs of that model."""
+    compared = {s.name: s for s in STUDIES if "agents" in s.profiles["paper"]}
+    everywhere = {"continuous-convergence", "wbc-12p", "prediction", "problem"}
+    assert set(compared) == {*everywhere, "npe"}  # which is about one of them
+    for name in sorted(everywhere):
+        study = compared[name]
+        if study is OWN:
+            assert study.choices is not None
+            assert set(OPPONENTS) <= set(study.choices["agents"])
+            continue
+        for profile in ("standard", "paper"):
+            assert set(OPPONENTS) <= set(study.profiles[profile]["agents"]), (name, profile)
+    # the start at a stored run beside the one drawn from data
+    for profile in compared["continuous-convergence"].profiles.values():
+        assert {"vito", "vito-nearest"} <= set(profile["agents"])
+
+
+def test_every_method_has_a_color_of_its_own():
     colors = [method.color.upper() for method in methods.METHODS.values()]
     assert len(set(colors)) == len(colors)
 

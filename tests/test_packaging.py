@@ -55,7 +55,7 @@ def test_every_requirement_has_a_lower_bound_and_nothing_else():
 @pytest.mark.parametrize(
     ("files", "extras"),
     [
-        ("vitolab/**/*.py", ["mesh", "sbml", "cellml", "fmu", "cluster"]),
+        ("vitolab/**/*.py", ["mesh", "sbml", "cellml", "fmu", "npe", "cluster"]),
         ("dashboards/**/*.py", []),
         ("tests/*.py", ["test"]),
         ("tests/benchmarks/*.py", ["test", "bench"]),

@@ -130,7 +130,7 @@ def test_after_a_failure_nothing_half_written_is_left_and_finished_patients_are_
     pd.testing.assert_frame_equal(fitted, clean)
     written = pd.read_csv(out, keep_default_na=False)
     assert list(written.columns) == list(fitted.columns)
-    assert written["a [mL]"].to_numpy() == pytest.approx(fitted["a [mL]"].to_numpy(), rel=1e-7)
+    assert written["a [mL]"].to_numpy() == pytest.approx(fitted["a [mL]"].to_numpy(), rel=1e-4)
 
 
 def test_a_run_that_the_user_stopped_goes_on_where_it_was(

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import personalized
 import pytest
+from joblib import parallel_config
 from personalized import TABLES, counted, in_order, stored
 
 from vitolab.experience import Experience
@@ -141,9 +142,10 @@ def test_a_round_learns_from_the_rounds_before_whatever_the_number_of_workers(
     go, linear_patients, tmp_path
 ):
     for n_jobs in (1, 3):
-        fitted = go(
-            linear_patients[:5], at_a_time=2, n_jobs=n_jobs, results_root=tmp_path / str(n_jobs)
-        )
+        with parallel_config(backend="threading"):  # worker processes could not import the model
+            fitted = go(
+                linear_patients[:5], at_a_time=2, n_jobs=n_jobs, results_root=tmp_path / str(n_jobs)
+            )
     assert stored(tmp_path / "1") == stored(tmp_path / "3")
     assert list(fitted["round"]) == [1, 1, 2, 2, 3]
     assert list(fitted["training"])[1:4] == ["nobody before", *["2 patients before"] * 2]
@@ -260,3 +262,17 @@ def test_a_reference_method_has_a_total_and_learns_nothing(go, linear_patients, 
     alone = go(linear_patients[2:3], methods=("nelder-mead",), results_root=tmp_path / "alone")
     assert list(fitted["training"]) == [""] * 3
     assert fitted["n_runs"][2] == alone["n_runs"][0]
+
+
+def test_the_patients_of_a_round_are_worked_on_by_processes(go, linear_patients, monkeypatch):
+    """Methods are many short steps of Python; a round of one patient needs no worker."""
+    asked = []
+
+    def parallel(work, shared, items, n_jobs, prefer):
+        items = list(items)
+        asked.append((len(items), n_jobs, prefer))
+        return (work(shared, *item) for item in items)
+
+    monkeypatch.setattr(rounds, "parallel", parallel)
+    go(linear_patients[:3], at_a_time=2, n_jobs=4)
+    assert asked == [(2, 4, "processes"), (1, 1, "processes")]

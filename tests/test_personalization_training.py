@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import personalized
 import pytest
+from extras import AGENTS_HERE
 from personalized import DATA
 from stores import write_csv
 
 from vitolab import agent
-from vitolab.methods import AGENTS
 from vitolab.patients import InputError, PatientTable, read_patients
 from vitolab.personalization import fit_table, folds, personalize_file, training_overlap
 from vitolab.problem import Patient, Problem
@@ -115,8 +115,8 @@ def test_every_agent_can_be_asked_for_and_feels_no_other(
 
     monkeypatch.setattr(agent.Vito, "learn", classmethod(spy))
     monkeypatch.setattr(folds, "policy_arrays", lambda *args, **kwargs: None)
-    together = run(file, linear_patients, methods=AGENTS, results_root=tmp_path / "all")
-    assert set(together["method"]) == set(AGENTS)
+    together = run(file, linear_patients, methods=AGENTS_HERE, results_root=tmp_path / "all")
+    assert set(together["method"]) == set(AGENTS_HERE)
     hindsight = run(file, linear_patients, methods=("vito-hindsight",), results_root=tmp_path / "h")
     own = together[together["method"] == "vito-hindsight"].reset_index(drop=True)
     pd.testing.assert_frame_equal(own, hindsight, check_dtype=False)

@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import personalized
 import pytest
 from personalized import counted
 
 from vitolab.agent import ContinuousVito, folder
+from vitolab.experience import Experience, check_experience
 from vitolab.methods import Settings
 from vitolab.personalization import order
+from vitolab.validation import child_seed
 
 go, run = personalized.go, personalized.run
 
@@ -31,6 +34,43 @@ def test_an_agent_goes_on_from_one_file_to_the_next(go, linear_problem, linear_p
     assert {path.name for path in tmp_path.iterdir()} == {
         *("agent", "other", "results", "clinic.csv")
     }
+
+
+def test_nobody_learns_from_their_own_runs_of_another_file(
+    go, linear_problem, linear_patients, tmp_path
+):
+    """The agent keeps whose runs it has, and who comes again is personalised by the others."""
+    kept = tmp_path / "agent"
+    go(linear_patients[:3], agent=kept)
+    agent = ContinuousVito.load(kept, linear_problem)
+    others = ContinuousVito(linear_problem, agent.experience.without("P1"))
+    again = go([linear_patients[1], linear_patients[5]], agent=kept)
+    assert list(again["training"]) == [
+        "2 patients of the agent and nobody before, without P1",
+        "3 patients of the agent and 1 patient before",
+    ]
+    seed = child_seed(3, "patient", "P1")
+    expected = others.personalize(linear_patients[1], max_runs=60, seed=seed)
+    assert again[["a [mL]", "b [ms]"]].to_numpy()[0].tolist() == expected.x.tolist()
+    assert again["n_runs"][0] == expected.n_runs
+    stored = ContinuousVito.load(kept, linear_problem).experience
+    assert stored.names == ("P0", "P1", "P2", "P1", "P5")
+    assert stored.without("P1").names == ("P0", "P2", "P5")
+    assert set(stored.without("P1").patient) == {0, 1, 2}
+
+
+def test_an_agent_that_was_saved_without_names_is_still_read(linear_problem, linear_patients):
+    """Its patients have no names, and it counts the runs that answered."""
+    patient = linear_patients[0]
+    agent = ContinuousVito.learn(linear_problem)
+    experience = agent.update([(patient, agent.personalize(patient))]).experience
+    arrays = experience.to_arrays()
+    del arrays["made"], arrays["names"]
+    check_experience(Path("file"), linear_problem, arrays)
+    read = Experience.from_arrays(linear_problem, arrays)
+    assert (read.names, read.n_runs) == (("",), len(experience.u))
+    assert read.without(patient.name) is read
+    np.testing.assert_array_equal(read.u, experience.u)
 
 
 def test_the_same_command_with_its_agent_learns_from_nobody_twice(

@@ -93,7 +93,10 @@ def test_titles_say_that_patients_are_synthetic(convergence: pd.DataFrame, fitte
     ):
         assert "synthetic" in title_of(figure)
     own = plots.convergence_curves(convergence, patients="patients of one file")
-    assert title_of(own) == "10 patients of one file, leave-one-out, 2 repeats, 4 random starts"
+    assert title_of(own) == (
+        "10 patients of one file, leave-one-out, 2 repeats (bands: 0.5 and 1 standard deviation), "
+        "4 random starts"
+    )
 
 
 def test_title_of_a_layout_survives_a_single_panel():

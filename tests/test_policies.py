@@ -17,10 +17,12 @@ from vitolab.store.tables import trace_table
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 
-def learned(problem: Problem, patients: list[Any], *, squared: bool = False) -> Vito:
+def learned(
+    problem: Problem, patients: list[Any], *, squared: bool = False, epsilon: float = 0.8
+) -> Vito:
     """An agent of few states, near or far by either scale of distances."""
     walks = explore(problem, patients, n_episodes=5, n_steps=40, seed=1)
-    return Vito.learn(problem, walks, 12, 0, squared=squared, initialize=False)
+    return Vito.learn(problem, walks, 12, 0, squared=squared, epsilon=epsilon, initialize=False)
 
 
 def stored(vito: Vito) -> Arrays:
@@ -29,11 +31,12 @@ def stored(vito: Vito) -> Arrays:
 
 @pytest.mark.parametrize("squared", [False, True])
 def test_a_stored_policy_acts_as_the_one_that_was_learned(linear_problem, linear_patients, squared):
-    vito = learned(linear_problem, linear_patients, squared=squared)
+    vito = learned(linear_problem, linear_patients, squared=squared, epsilon=0.5 + 0.3 * squared)
     arrays = stored(vito)
     assert setups_of(arrays) == ["s"]
     found = read_knowledge(arrays, "s", linear_problem)
     assert found.states.squared is squared
+    assert found.policy.epsilon == vito.policy.epsilon
     c = np.random.default_rng(2).normal(size=(500, linear_problem.n_objectives))
     c *= 20 * linear_problem.tolerance
     np.testing.assert_array_equal(found.states.quantize(c), vito.states.quantize(c))
@@ -56,8 +59,9 @@ def test_the_scale_of_distances_decides_the_state():
 
 def test_runs_of_before_used_the_papers_scale(linear_problem, linear_patients):
     arrays = stored(learned(linear_problem, linear_patients))
-    del arrays["s/squared"]
-    assert read_knowledge(arrays, "s", linear_problem).states.squared is False
+    del arrays["s/squared"], arrays["s/epsilon"]
+    earlier = read_knowledge(arrays, "s", linear_problem)
+    assert (earlier.states.squared, earlier.policy.epsilon) == (False, 0.8)
 
 
 def test_a_run_without_transitions_or_visits_is_read(linear_problem, linear_patients):
@@ -80,6 +84,8 @@ def test_a_run_without_transitions_or_visits_is_read(linear_problem, linear_pati
         ("v", np.full(12, np.nan), "do not fit|not finite"),
         ("squared", np.zeros(2, dtype=bool), r"squared has shape \(2,\)"),
         ("squared", np.array(1.0), "squared has shape .* float64"),
+        ("epsilon", np.array(1.5), "epsilon is array.1.5., expected one number from 0 to 1"),
+        ("epsilon", np.array([0.5]), "epsilon is array.*, expected one number from 0 to 1"),
     ],
 )
 def test_damaged_arrays_are_refused(linear_problem, linear_patients, name, array, says):

@@ -144,7 +144,7 @@ def test_a_free_walk_and_its_reverse_return_to_the_start_exactly(actions):
         (lambda: Parameter("r", "r", "", 0.0, 1.0, 1.5, 0.1), "default is 1.5"),
         (lambda: Parameter("r", "r", "", 0.0, 1.0, 0.5, 0.0), "step is 0"),
         (lambda: Parameter("r", "r", "", 0.0, 1.0, 0.5, 0.1, "log"), "above 0 on a log scale"),
-        (lambda: Parameter("r", "r", "", 0.0, np.inf, 0.5, 0.1), "must be finite"),
+        (lambda: Parameter("r", "r", "", 0.0, np.inf, 0.5, 0.1), "expected finite numbers"),
         (lambda: Objective("u", "u", "", -1.0), "tolerance is -1"),
         (lambda: Patient("", {}), "name is empty"),
         (lambda: Patient("P", {"u": float("nan")}), "'P': u is nan"),

@@ -117,7 +117,7 @@ def test_a_damaged_part_is_named(tmp_path: Path) -> None:
     run = open_run("s", {}, results=tmp_path, seed=0, version="1")
     run.write_part("p1", part("A"))
     run.part("p1").write_bytes(b"PAR1PAR1")
-    with pytest.raises(ValueError, match=r"p1\.parquet: damaged, delete it and run again"):
+    with pytest.raises(ValueError, match=r"p1\.parquet: damaged, expected a table: delete it"):
         run.finish(problems={}, patients=pd.DataFrame({"setup": [], "patient": []}))
     run.write_part("p1", part("A").drop(columns="method"))
     with pytest.raises(ValueError, match="column 'method' is missing"):

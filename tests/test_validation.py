@@ -1,13 +1,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from extras import AGENTS_HERE
 from joblib import parallel_config
 from part_store import Memory
 
 from vitolab import validation
 from vitolab.agent import ContinuousVito, Vito
 from vitolab.exploration import explore
-from vitolab.methods import AGENTS
 from vitolab.problem import Patient
 from vitolab.store import tables
 
@@ -105,7 +105,7 @@ def test_nothing_of_the_held_out_patient_is_learned_from(
             patients,
             n_states={"p": [20]},
             n_samples={"p": [100]},
-            methods=AGENTS,
+            methods=AGENTS_HERE,
         )
     names = {p.name for p in patients}
     expected = [names - {p.name} for p in patients]
@@ -167,6 +167,9 @@ def test_every_method_and_setting_has_a_row_for_every_patient(finished):
         ("linear", "least-squares-multistart"): 10,
         ("linear", "least-squares-default"): 10,
         ("linear", "bobyqa-simple"): 10,
+        ("linear", "bobyqa-simple-ratio"): 10,
+        ("linear", "nelder-mead-default"): 5,  # nothing is random about these two
+        ("linear", "bobyqa-simple-default"): 5,
         ("grid", "vito"): 10,
         ("grid", "least-squares"): 10,
         ("grid, restart", "vito"): 10,

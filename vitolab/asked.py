@@ -47,8 +47,8 @@ def checked_count(name: str, value: Any, least: int = 1, most: int = MOST) -> in
     return count
 
 
-def checked_chance(name: str, value: Any) -> float:
-    """Check a chance below certainty: a number from 0 to below 1.
+def checked_chance(name: str, value: Any, *, certain: bool = False) -> float:
+    """Check a chance below certainty, a number from 0 to below 1; or, if `certain`, to 1.
 
     Raises
     ------
@@ -56,8 +56,9 @@ def checked_chance(name: str, value: Any) -> float:
         If it is something else.
     """
     is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not 0.0 <= float(value) < 1.0:
-        raise ValueError(f"{name} is {shown(value)}, expected from 0 to below 1")
+    if not is_number or not 0.0 <= float(value) <= 1.0 or (value == 1.0 and not certain):
+        expected = "from 0 to 1" if certain else "from 0 to below 1"
+        raise ValueError(f"{name} is {shown(value)}, expected {expected}")
     return float(value)
 
 

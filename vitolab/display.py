@@ -38,6 +38,15 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
+def lasting(seconds: float) -> str:
+    """Time in words, such as 2.5 min."""
+    for size, unit, below in ((1e-3, "ms", 0.1), (1.0, "s", 120.0), (60.0, "min", 7200.0)):
+        if seconds < below:
+            return f"{seconds / size:.3g} {unit}"
+    hours = seconds / 3600.0
+    return f"{hours:,.0f} h" if hours >= 1000.0 else f"{hours:.3g} h"
+
+
 @contextmanager
 def results_only() -> Iterator[TextIO]:
     """Keep standard output for results; all else that is written to it goes to standard error.

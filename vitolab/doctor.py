@@ -18,7 +18,7 @@ from vitolab.store.folder import LIBRARIES
 from vitolab.studies import STUDIES
 from vitolab.studies.notebooks import find_notebook
 
-OPTIONAL = ("meshio", "roadrunner", "myokit", "fmpy", "distributed", "dask_jobqueue")
+OPTIONAL = ("meshio", "roadrunner", "myokit", "fmpy", "sbi", "distributed", "dask_jobqueue")
 
 
 def findings() -> Iterator[str]:

@@ -41,6 +41,10 @@ class Experience(Value):
         Whose model was run, by its position in `known`.
     known : ndarray, shape (n_patients, n_features)
         What is known of the patients, see `Problem.featured`; NaN where nothing is.
+    made : ndarray of int, shape (n_patients,)
+        Forward runs made of each patient, those that failed too.
+    names : tuple of str
+        What the patients are called; one who was personalised twice is there twice.
     """
 
     problem: Problem
@@ -48,6 +52,8 @@ class Experience(Value):
     y: FloatArray
     patient: IntArray
     known: FloatArray
+    made: IntArray
+    names: tuple[str, ...]
 
     @classmethod
     def none(cls, problem: Problem) -> Experience:
@@ -58,25 +64,35 @@ class Experience(Value):
             np.empty((0, problem.n_objectives)),
             np.empty(0, dtype=np.int64),
             np.empty((0, len(problem.features))),
+            np.empty(0, dtype=np.int64),
+            (),
         )
 
     @classmethod
     def learn(cls, problem: Problem, walks: Trajectories | Experience) -> Experience:
         """Flatten walks; experience is taken as it is.
 
+        Parameters
+        ----------
+        problem : Problem
+        walks : Trajectories or Experience
+
         Raises
         ------
         ValueError
-            If no run among them succeeded.
+            If no run among them succeeded, or they are those of a problem of other parameters,
+            objectives or features.
         """
         if isinstance(walks, Experience):
             if not len(walks.u):
-                raise ValueError(f"problem {problem.name!r}: there are no runs to learn from")
+                raise ValueError(
+                    f"problem {problem.name!r}: there are no runs, expected some to learn from"
+                )
             for what in ("parameters", "objectives", "features"):
                 if getattr(walks.problem, what) != getattr(problem, what):
                     raise ValueError(
                         f"the runs are those of problem {walks.problem.name!r}, whose {what} are "
-                        f"others than those of {problem.name!r}"
+                        f"others, expected those of {problem.name!r}"
                     )
             return replace(walks, problem=problem)
         counted = checked_runs(problem, walks)
@@ -88,13 +104,25 @@ class Experience(Value):
         if problem.border != "free":  # but for rounding
             u = np.clip(u, 0.0, 1.0)
         on_scale = np.isfinite(u).all(axis=1)  # walks that left Ω may have no logarithm
-        return cls(problem, u[on_scale], y[on_scale], patient[on_scale], known)
+        made = np.bincount(walks.patient, walks.length + 1, len(known)).astype(np.int64)
+        u, y, patient = u[on_scale], y[on_scale], patient[on_scale]
+        return cls(problem, u, y, patient, known, made, walks.patients)
 
     def after(self, fits: Sequence[tuple[Patient, Fit]]) -> Experience:
         """Experience with the runs of personalisations, too; failed ones are left out.
 
         Each personalisation counts as a patient of its own. Nothing is learned from a fit of
         other objectives, as of a patient who lacks a measurement.
+
+        Parameters
+        ----------
+        fits : sequence of (Patient, Fit)
+            In their order.
+
+        Raises
+        ------
+        ValueError
+            If a fit has other parameters.
         """
         u, y, patient, known = [self.u], [self.y], [self.patient], [self.known]
         whole = tuple(o.name for o in self.problem.objectives)
@@ -118,11 +146,46 @@ class Experience(Value):
             np.concatenate(y),
             np.concatenate(patient),
             np.concatenate(known),
+            np.append(self.made, [fit.n_runs for _, fit in taught]).astype(np.int64),
+            (*self.names, *(who.name for who, _ in taught)),
         )
 
+    def without(self, name: str) -> Experience:
+        """Experience without the runs of all patients of a name (leave-one-out)."""
+        kept = np.array([other != name for other in self.names], dtype=bool)
+        if kept.all():
+            return self
+        rows, position = kept[self.patient], np.cumsum(kept) - 1
+        return replace(
+            self,
+            u=self.u[rows],
+            y=self.y[rows],
+            patient=position[self.patient[rows]],
+            known=self.known[kept],
+            made=self.made[kept],
+            names=tuple(other for other in self.names if other != name),
+        )
+
+    @property
+    def n_runs(self) -> int:
+        """Forward runs made, failed ones too."""
+        return int(self.made.sum())
+
     def observing(self, problem: Problem) -> Experience:
-        """Experience of a problem with some of the objectives, see `Problem.observed`."""
+        """Experience of a problem with some of the objectives, see `Problem.observed`.
+
+        Raises
+        ------
+        ValueError
+            If it has other objectives.
+        """
         names = [o.name for o in self.problem.objectives]
+        for o in problem.objectives:
+            if o.name not in names:
+                raise ValueError(
+                    f"problem {problem.name!r}: objective is {o.name!r}, expected one of "
+                    f"{', '.join(names)}"
+                )
         columns = [names.index(o.name) for o in problem.objectives]
         return replace(self, problem=problem, y=self.y[:, columns])
 
@@ -222,15 +285,27 @@ class Experience(Value):
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Plain arrays from which `from_arrays` makes the same experience."""
-        return {name: getattr(self, name) for name in ARRAYS}
+        return {name: np.asarray(getattr(self, name)) for name in _ARRAYS} | {
+            "names": np.array(self.names, dtype=np.str_)
+        }
 
     @classmethod
     def from_arrays(cls, problem: Problem, arrays: Mapping[str, NDArray[Any]]) -> Experience:
-        """Read what `to_arrays` gave."""
-        return cls(problem, **{name: arrays[name] for name in ARRAYS})
+        """Read what `to_arrays` gave.
+
+        Earlier versions kept neither names nor failed runs: patients have no names then, and only
+        runs that answered count.
+        """
+        n = len(arrays["known"])
+        since = {
+            "made": np.bincount(arrays["patient"], minlength=n),
+            "names": np.full(n, ""),
+        } | dict(arrays)
+        names = tuple(since["names"].tolist())
+        return cls(problem, **{name: since[name] for name in _ARRAYS}, names=names)
 
 
-ARRAYS = ("u", "y", "patient", "known")
+_ARRAYS = ("u", "y", "patient", "known", "made")
 
 
 def check_experience(path: Path, problem: Problem, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -242,7 +317,10 @@ def check_experience(path: Path, problem: Problem, arrays: Mapping[str, NDArray[
         If an array is missing or of another kind or shape, holds a number beyond all measure or
         a point outside the domain, or a run belongs to no patient.
     """
-    n = len(arrays["u"]) if "u" in arrays and arrays["u"].ndim else None
+    n, n_known = (
+        len(arrays[name]) if name in arrays and arrays[name].ndim else None
+        for name in ("u", "known")
+    )
     check_arrays(
         path,
         arrays,
@@ -250,12 +328,16 @@ def check_experience(path: Path, problem: Problem, arrays: Mapping[str, NDArray[
             "u": ("f", (n, problem.n_parameters)),
             "y": ("f", (n, problem.n_objectives)),
             "patient": ("i", (n,)),
-            "known": ("f", (None, len(problem.features))),
+            "known": ("f", (n_known, len(problem.features))),
         },
         may_fail=("known",),
+        optional={"made": ("i", (n_known,)), "names": ("U", (n_known,))},
     )
     # where walks may leave the domain, runs lie outside it
     beyond = BEYOND if problem.border == "free" else ROUNDING
     check_limits(path, "u", arrays["u"], -beyond, 1.0 + beyond)
     check_limits(path, "y", arrays["y"], -BEYOND, BEYOND)
     check_range(path, "patient", arrays["patient"], 0, len(arrays["known"]) - 1)
+    if "made" in arrays:
+        answered = np.bincount(arrays["patient"], minlength=len(arrays["known"]))
+        check_limits(path, "made", arrays["made"], answered, 2**40)

@@ -21,7 +21,7 @@ HOPELESS = 50  # runs, all failed, after which work that no run has answered may
 
 
 class CannotRun(Exception):
-    """A model cannot be run at all, whatever the parameters: no failed run, the work ends."""
+    """A model or a method cannot be run at all: no failed run, the work ends."""
 
 
 class NothingAnswers(ValueError):

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 
 def writer() -> str:
@@ -218,6 +218,11 @@ def stream(*parts: Any) -> np.random.Generator:
     """Random generator that depends on the parts only: not on order, worker or position."""
     entropy = int(digest(*parts), 16)
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
+
+
+def bits(x: ArrayLike) -> str:
+    """Key of a point: hexadecimal digits of its float64, which may be infinite or NaN."""
+    return (np.asarray(x, dtype=np.float64) + 0.0).tobytes().hex()  # of 0 and -0 the same
 
 
 def source_version(*paths: str | Path) -> str:

@@ -48,6 +48,8 @@ def personalized(
         One for each start, which does not depend on the others. After an error it is not solved
         and stops for `StopReason.ERROR`, with the runs made before, and its failures end with the
         error. The runs are known of a personalizer that is a dataclass with a field ``problem``.
+        After an error at one of several starts each is repeated by itself: the same runs, which
+        count once.
 
     Raises
     ------
@@ -66,7 +68,7 @@ def personalized(
     except ENDING:
         raise
     except Exception as error:  # whatever went wrong with one patient
-        if starts is not None and len(starts) > 1:  # whose start it was tells each by itself
+        if starts is not None and len(starts) > 1:  # each by itself: the error is that of one start
             each = (starts[i : i + 1] for i in range(len(starts)))
             asked = {"max_runs": max_runs, "seed": seed}
             return [

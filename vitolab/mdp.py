@@ -166,7 +166,9 @@ class MDP(Value):
         start, successor, counts = self.start, self.successor, self.counts
         # the kernels trust their indices
         if any(a.ndim != 1 or a.dtype.kind != "i" for a in (start, successor, counts)):
-            raise ValueError("MDP: start, successor and counts must be whole numbers in one row")
+            raise ValueError(
+                "MDP: start, successor or counts are wrong, expected whole numbers in one row"
+            )
         n_rows = self.n_states * self.n_actions
         if (
             len(start) != n_rows + 1
@@ -174,11 +176,17 @@ class MDP(Value):
             or (np.diff(start) < 0).any()
             or not start[-1] == len(successor) == len(counts)
         ):
-            raise ValueError(f"MDP: start does not part the successors into {n_rows} rows")
+            raise ValueError(
+                f"MDP: start has {len(start)} entries or falls, expected {n_rows + 1} that rise "
+                f"from 0 to {len(successor)}, the number of successors"
+            )
         if successor.size and not 0 <= successor.min() <= successor.max() < self.n_states:
-            raise ValueError(f"MDP: successor must lie in [0, {self.n_states})")
+            raise ValueError(
+                f"MDP: successor lies from {successor.min()} to {successor.max()}, expected in "
+                f"[0, {self.n_states})"
+            )
         if counts.size and counts.min() < 1:
-            raise ValueError("MDP: counts must be at least 1")
+            raise ValueError(f"MDP: counts hold {counts.min()}, expected at least 1")
         if not 0 <= self.discount < 1:
             raise ValueError(f"MDP: discount is {self.discount}, expected in [0, 1)")
         if self.failed and start[-self.n_actions - 1] != start[-1]:
@@ -227,14 +235,19 @@ class MDP(Value):
         """
         s, a, t = (np.asarray(v, dtype=np.int64) for v in (state, action, successor))
         if not (s.shape == a.shape == t.shape and s.ndim == 1):
-            raise ValueError("MDP: state, action and successor must be of one length")
+            raise ValueError(
+                f"MDP: state, action and successor have shapes {s.shape}, {a.shape} and {t.shape}, "
+                "expected to be of one length"
+            )
         for name, values, n in (
             ("state", s, n_states),
             ("action", a, n_actions),
             ("successor", t, n_states),
         ):
             if values.size and not 0 <= values.min() <= values.max() < n:
-                raise ValueError(f"MDP: {name} must lie in [0, {n})")
+                raise ValueError(
+                    f"MDP: {name} holds {values.min()} to {values.max()}, expected in [0, {n})"
+                )
         start, target, counts = kernels.count(s, a, t, n_states, n_actions)
         return cls(start, target, counts, n_states, n_actions, discount, failed)
 

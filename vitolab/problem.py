@@ -119,11 +119,11 @@ class Problem(Domain, Value):
     def __post_init__(self) -> None:
         for what in ("parameters", "objectives", "multipliers"):
             if not getattr(self, what):
-                raise ValueError(f"problem {self.name!r}: {what} is empty")
+                raise ValueError(f"problem {self.name!r}: {what} is empty, expected at least one")
         names = [p.name for p in self.parameters] + [o.name for o in self.objectives]
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(f"problem {self.name!r}: the name {name!r} occurs twice")
+                raise ValueError(f"problem {self.name!r}: {name!r} occurs twice, expected once")
         ordered = tuple(sorted(set(self.multipliers)))
         if ordered != tuple(self.multipliers) or any(m < 1 or m != int(m) for m in ordered):
             raise ValueError(
@@ -213,9 +213,9 @@ class Problem(Domain, Value):
             If a name is no objective, or none is left.
         """
         known = [o.name for o in self.objectives]
-        for name in names:
-            if name not in known:
-                raise ValueError(f"problem {self.name!r}: there is no objective {name!r}")
+        for name in [name for name in names if name not in known]:
+            said = f"there is no objective {name!r}, expected some of {', '.join(known)}"
+            raise ValueError(f"problem {self.name!r}: {said}")
         kept = tuple(i for i, name in enumerate(known) if name in set(names))
         if len(kept) == len(known):
             return self

@@ -71,7 +71,10 @@ class Parameter:
 
     def __post_init__(self) -> None:
         if not all(np.isfinite([self.lower, self.upper, self.default, self.step])):
-            raise ValueError(f"parameter {self.name!r}: bounds, default and step must be finite")
+            raise ValueError(
+                f"parameter {self.name!r}: lower, upper, default and step are {self.lower}, "
+                f"{self.upper}, {self.default} and {self.step}, expected finite numbers"
+            )
         if not self.lower < self.upper:
             raise ValueError(
                 f"parameter {self.name!r}: lower is {self.lower:g}, expected less than "
@@ -171,7 +174,7 @@ class Patient(Value):
 
     def __post_init__(self) -> None:
         if not self.name:
-            raise ValueError("patient: name is empty")
+            raise ValueError("patient: name is empty, expected text")
         if not isinstance(self.name, str):
             raise ValueError(f"patient: name is {shown(self.name)}, expected text")
         for what in ("measurements", "data"):

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vitolab.files import read_arrays, write_arrays
 
-#: Kind of the numbers of an array (``f``, ``i`` or ``b``), and its shape; None for any length.
+#: Kind of an array (``f``, ``i``, ``b``, or ``U`` for text), and its shape; None for any length.
 Shape = tuple[str, tuple[int | None, ...]]
 FORMAT = 1
 _DESCRIPTION = "description"  # name of the text among the arrays

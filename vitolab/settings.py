@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
-from vitolab.asked import checked_chance
+from vitolab.asked import checked_chance, checked_count
 
 #: Which runs give start candidates.
 Start = Literal["data-driven", "nearest"]
+#: Chance to meet all measurements below which a patient is ended who is personalised after others,
+#: unless another is asked for.
+GIVE_UP = 1e-3
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,8 @@ class Settings:
     squared : bool
         Whether distances divide by ψ² instead of ψ, see `vitolab.states.StateSpace`.
     discount, epsilon : float
-        See `vitolab.mdp.MDP` and `vitolab.mdp.Policy`.
+        See `vitolab.mdp.MDP` and `vitolab.mdp.Policy`; the threshold of the stochastic policy is
+        the paper's 4/5.
     heed_failures : bool
         Count transitions into failed runs as leading to a state of their own, worth a run and a
         fresh start, so that the policy keeps away from where the model fails; otherwise they are
@@ -41,11 +45,14 @@ class Settings:
         from 0 (never) to below 1; see `vitolab.agent.ContinuousVito`.
     deterministic, restart : bool
         How the agent acts, see `vitolab.agent.Vito`.
+    recurrences : int
+        The recurrence of a parameter vector at which an agent with states starts afresh: the first
+        in the paper (section 2.6).
 
     Raises
     ------
     ValueError
-        If the start is none of those named.
+        If the start is none of those named, or a number is out of range.
 
     Examples
     --------
@@ -70,9 +77,12 @@ class Settings:
     give_up: float = 0.0
     deterministic: bool = False
     restart: bool = True
+    recurrences: int = 1
 
     def __post_init__(self) -> None:
         checked_chance("give_up", self.give_up)
+        checked_chance("epsilon", self.epsilon, certain=True)
+        checked_count("recurrences", self.recurrences)
         if self.start not in get_args(Start):
             known = " or ".join(get_args(Start))
             raise ValueError(f"start is {self.start!r:.60}, expected {known}")

@@ -10,12 +10,6 @@ from typing import Any
 import numpy as np
 
 from vitolab.failures import Failure, Kind, Record
-from vitolab.fit import Event as Event  # outcomes live there; some modules ask for them here
-from vitolab.fit import Fit as Fit
-from vitolab.fit import Personalizer as Personalizer
-from vitolab.fit import StopReason as StopReason
-from vitolab.fit import Trace as Trace
-from vitolab.fit import check_budget as check_budget
 from vitolab.objects import Value
 from vitolab.problem import BoolArray, FloatArray, IntArray, Problem
 from vitolab.saved import Shape, check_arrays, check_range, field, names, read_object, write_object
@@ -121,7 +115,10 @@ class Trajectories(Value):
             if found != expected:
                 raise ValueError(f"trajectories: {name} has shape {found}, expected {expected}")
         if n and (np.any(np.diff(self.patient) < 0) or self.patient.max() >= len(self.patients)):
-            raise ValueError("trajectories: patient must rise and point into patients")
+            raise ValueError(
+                "trajectories: patient must rise and point into patients, expected positions from "
+                f"0 to {len(self.patients) - 1} in their order"
+            )
 
     @property
     def n_samples(self) -> IntArray:
@@ -151,7 +148,10 @@ class Trajectories(Value):
         """Walks of the named patients only, in the order of this set."""
         unknown = [name for name in names if name not in self.patients]
         if unknown:
-            raise ValueError(f"trajectories: no walks of patient {unknown[0]!r}")
+            raise ValueError(
+                f"trajectories: no walks of patient {unknown[0]!r}, expected some of "
+                f"{', '.join(self.patients)}"
+            )
         keep = [i for i, name in enumerate(self.patients) if name in set(names)]
         position = np.full(len(self.patients), -1)
         position[keep] = np.arange(len(keep))

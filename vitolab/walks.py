@@ -51,7 +51,7 @@ def checked_runs(problem: Problem, walks: Trajectories) -> BoolArray:
     if not counted.any():
         raise ValueError(
             f"problem {problem.name!r}: none of the {counted.size} runs of the walks to learn "
-            "from gave finite outputs"
+            "from gave finite outputs, expected at least one"
         )
     x, (lower, upper) = walks.x[counted], reach(problem)
     outside = np.argwhere((x < lower) | (x > upper))

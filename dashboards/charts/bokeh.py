@@ -61,7 +61,6 @@ def chart(title: str, xlabel: str, ylabel: str, *, height: int = 260, **options:
     """Empty figure that fills the width it is given."""
     shade = look()
     made = figure(
-        # made here: pages are drawn by several threads, and a text becomes a title only later
         title=Title(text=safe.plain(title, 80), text_color=shade.ink, text_font_size="13px"),
         tools="box_zoom,pan,reset,save",
         toolbar_location="above",

@@ -6,6 +6,7 @@ import json
 import textwrap
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import holoviews as hv
@@ -21,6 +22,9 @@ from ..kit.gallery import Picture
 
 #: HoloViews keeps its options in one place for all threads.
 DRAWING = threading.RLock()
+# While HoloViews fills a source, it turns the validation of Bokeh off, and with it all conversions:
+# for the event loop, too, whose pages would get a text where a browser expects a list or a model.
+holoviews.plotting.bokeh.plot.validate = nullcontext
 #: Points that a figure shows at most, all its panels together.
 MOST_POINTS = 20_000
 _INK = {False: ("#1f2328", "#57606a", "#ffffff", "#d5dae0"), True: ("#e8eaed", "#a5adb5")}
@@ -28,6 +32,7 @@ _INK[True] += ("#15181c", "#3a4148")
 _BLACK = {"#000000", "#222222", "#333333", "black"}
 #: Colours too dark to be seen on the dark page, and what stands for them there.
 _LIGHTER = {"#00523c": "#8fd6c0", "#6b5b00": "#c9b458", "#8c510a": "#c98a4b", "#882255": "#c96f9b"}
+_LIGHTER |= {"#332288": "#9d90e8", "#661100": "#d9896b"}
 _COLORS = ("line_color", "fill_color", "text_color", "hatch_color")
 #: Sizes that a logarithmic axis names by themselves.
 MOST_TICKS = 8
@@ -59,10 +64,12 @@ def draw(
     """
     panels = list(figure) if isinstance(figure, hv.Layout) else [figure]
     with DRAWING:
-        renderer = hv.renderer("bokeh")
+        # in another mode it ignores the document that it is given, takes the one that the event
+        # loop serves at this moment, and sends the theme of the figure to that page
+        renderer = hv.renderer("bokeh").instance(mode="server")
         plots = [renderer.get_plot(panel, doc=Document()) for panel in panels]
         models = [plot.state for plot in plots]
-        for plot in plots:  # else Bokeh's global document keeps it
+        for plot in plots:
             plot.cleanup()
     points = sum(_points(model) for model in models)
     step = -(-points // MOST_POINTS)
@@ -83,11 +90,21 @@ def draw(
         _color(model, dark)
         if change is not None:
             change(model)
-        item = json_item(model)
-        item["doc"].pop("defs", None)  # of the dashboard's own components, which it knows
-        text = json.dumps(item)
+        text = json.dumps(_item(model))
         pictures.append(Picture(title, text, model.height, width, note, shared, columns))
     return tuple(pictures)
+
+
+def _item(model: Any) -> Any:
+    """JSON of a panel, which a browser embeds."""
+    document = Document()
+    # else each change makes this the current document of all threads for a moment, and may take
+    # away that of the event loop
+    document.hold("collect")
+    document.add_root(model)
+    item = json_item(model)
+    item["doc"].pop("defs", None)  # of the dashboard's own components, which it knows
+    return item
 
 
 #: Points of a line or a cloud below which none is left out.

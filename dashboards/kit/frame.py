@@ -28,6 +28,7 @@ REFRESH = 2.0  # s between two listings of the store
 STALE = 15.0  # s without a listing, after which the page says so
 _PAGE = Path(__file__).with_name("frame.html")
 _NAVIGATION = """
+.bk-btn-group { flex-wrap: wrap; }
 .bk-btn-group .bk-btn { background: transparent !important; border: 0; border-radius: 0;
   color: var(--ink); border-bottom: 3px solid transparent; padding: 6px 4px; }
 .bk-btn-group .bk-btn:hover { background: var(--sheet); }

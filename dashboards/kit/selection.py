@@ -18,6 +18,7 @@ PAGES = {
     "policy": "Policy",
     "patient": "Patient",
     "teach": "Teach",
+    "own": "Your own model",
 }
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ ,-]{0,63}")
 # the names that `vitolab.patients` takes from a file
@@ -25,8 +26,11 @@ _PATIENT = re.compile(r"\w[\w. -]{0,63}")
 _TEXT = re.compile(r'(?=.*\w)[\w .,:="%+-]{1,64}')  # of rows and their parameters
 _STATUS = re.compile("|".join(get_args(Status)))
 _SORT = re.compile("[a-z]+,(asc|desc)")
+_DECIMAL = re.compile(r"[0-9]{1,9}([.][0-9]{1,9})?")
 _PATTERNS = {"patient": _PATIENT, "search": _TEXT, "status": _STATUS, "sort": _SORT}
+_PATTERNS |= {"run_time": _DECIMAL, "unit": re.compile("s|min|h"), "hours": _DECIMAL}
 _NUMBER = re.compile(r"[0-9]{1,9}")
+_PATTERNS |= dict.fromkeys(("n_patients", "n_parameters", "n_workers"), _NUMBER)
 _ITEM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,63}")
 #: Most items of a list in an address.
 MOST = 8
@@ -61,6 +65,13 @@ class Selection(param.Parameterized):
     status = param.String("", doc="Status, as a filter of the runs.")
     search = param.String("", doc="Text that runs are searched for.")
     sort = param.String("", doc="Column and direction, such as ``started,desc``.")
+    # of the page Your own model, as they were typed: what is no number is kept, and explained there
+    run_time = param.String("5", doc="Time of one forward run of a model of one's own.")
+    unit = param.String("min", doc="Its unit: s, min or h.")
+    n_patients = param.String("20", doc="Patients to personalise.")
+    n_parameters = param.String("6", doc="Parameters of that model.")
+    n_workers = param.String("1", doc="Forward runs at the same time.")
+    hours = param.String("8", doc="Wall time to spend [h].")
 
     def __init__(self, **values: Any) -> None:
         super().__init__(**values)

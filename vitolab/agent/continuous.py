@@ -20,7 +20,7 @@ from vitolab.agent.folder import ARRAYS, check_features, read_agent, write_agent
 from vitolab.agent.knowledge import Knowledge, knowledge_of
 from vitolab.asked import checked_chance, checked_seed
 from vitolab.experience import Experience, check_experience
-from vitolab.files import stream
+from vitolab.files import bits, stream
 from vitolab.fit import Fit
 from vitolab.objects import Value
 from vitolab.parallel.threads import one_thread
@@ -193,8 +193,9 @@ class ContinuousVito(Value):
         """
         fits = []
         with one_thread():
-            for i, start in enumerate(starts):
-                rng = stream("continuous", self.problem.name, checked_seed(seed), patient.name, i)
+            for start in starts:
+                own = (checked_seed(seed), patient.name, bits(start))
+                rng = stream("continuous", self.problem.name, *own)
                 fits.append(
                     Course(self.problem, self.knowledge, patient, max_runs, rng, self.give_up).fit(
                         start

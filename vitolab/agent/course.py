@@ -6,8 +6,9 @@ import numpy as np
 
 from vitolab.agent.covariance import Covariance
 from vitolab.agent.emulator import Emulator
+from vitolab.agent.failing import SAME, held, nearest_answer
 from vitolab.agent.knowledge import GROWTH, Knowledge, plausible
-from vitolab.agent.planning import SAME, Target, best_plan, compromise
+from vitolab.agent.planning import Plan, Target, best_plan, compromise, likeliest_first
 from vitolab.agent.verdict import unreachable
 from vitolab.failures import Failure
 from vitolab.fit import Event, Fit, StopReason, Trace, budget
@@ -78,6 +79,8 @@ class Course:
         self.covariance: Covariance | None = None
         self.emulator: Emulator | None = None
         self.n_learned = len(self.experience.u)
+        near = self.experience.near(patient)
+        self.near = [u for u, _ in zip(near, range(N_NEAR), strict=False)]
 
     def fit(self, start: FloatArray | None) -> Fit:
         """Personalise from the start given, or from the best that can be planned."""
@@ -122,20 +125,45 @@ class Course:
         starts = self._starts()
         made = self.scale.unit(np.reshape(self.x, (-1, n)))
         plan = best_plan(target, starts, made, self.rng)
-        self.n_hopeless = self.n_hopeless + 1 if plan.log_probability < self.hope else 0
+        run = self._may_answer(plan, target)
+        self.n_hopeless = self.n_hopeless + 1 if run.log_probability < self.hope else 0
         if plan.log_probability < UNREACHED or self.n_hopeless:  # what is the best to be had?
             best = compromise(target, [*starts, plan.u])
             is_run = bool((np.abs(made - best.u).max(axis=1) <= SAME).any())
             is_known = len(self.own) >= n + LEAST_RUNS
             if is_known and self.n_hopeless >= (2 if is_run else N_HOPELESS):
-                likeliest = max(plan.log_probability, best.log_probability)
+                other = self._may_answer(best, target)
+                likeliest = max(run.log_probability, other.log_probability)
                 self.reason = StopReason.UNREACHABLE
                 self.note = unreachable(self.problem, best.expected, likeliest)
                 return
             if plan.log_probability < UNREACHED and not is_run:
-                plan = best
-        event = Event.STEP if len(self.own) and plan.start == 0 else Event.RESTART
-        self._run(plan.u, event if self.x else Event.START, plan.expected)
+                run = self._may_answer(best, target)
+        event = Event.STEP if len(self.own) and run.start == 0 else Event.RESTART
+        self._run(run.u, event if self.x else Event.START, run.expected)
+
+    def _may_answer(self, plan: Plan, target: Target) -> Plan:
+        """Stop a plan where the model may fail, or go elsewhere if that would teach nothing."""
+        stop = self._held(plan.u)
+        if stop is plan.u:
+            return plan
+        if stop is None:
+            scattered = likeliest_first(target, self.rng)
+            stop = scattered[next((i for i, v in enumerate(scattered) if self._held(v) is v), 0)]
+        misfits, inside = target.expected(stop[np.newaxis])
+        return plan._replace(u=stop, expected=misfits[0], log_probability=float(inside[0]))
+
+    def _held(self, u: FloatArray) -> FloatArray | None:
+        """Stop a plan where the model may fail; none if that is where the model answered before."""
+        if not self.failed:
+            return u
+        failed = np.array(self.failed)
+        answered = np.concatenate([(self.own[:, : len(u)] + 1.0) / 2.0, self.experience.u])
+        base = nearest_answer(u, answered, failed)
+        if base is None:
+            return u
+        stop = held(u, base, failed)
+        return stop if stop is u or np.abs(stop - base).max() > REACH else None
 
     def _avoided(self) -> tuple[FloatArray, FloatArray]:
         """Points near which no plan should end, and how far around them.
@@ -156,9 +184,7 @@ class Course:
 
     def _starts(self) -> list[FloatArray]:
         """Points from which plans start: the patient's best run, and stored runs."""
-        starts = [
-            u for u, _ in zip(self.experience.near(self.patient), range(N_NEAR), strict=False)
-        ]
+        starts = list(self.near)
         if len(self.own):
             best = self.own[int(np.argmin(self.cost))]
             starts.insert(0, (best[: self.problem.n_parameters] + 1.0) / 2.0)

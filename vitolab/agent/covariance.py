@@ -71,33 +71,23 @@ class Covariance:
         noise = noise + JITTER * (shared + linear * a.shape[1] + constant + own)
         return cls(mean, length, shared, linear, constant, own, noise)
 
-    def across(
-        self, a: FloatArray, b: FloatArray, same: BoolArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Covariances of points a of a patient with runs b.
+    def across(self, a: FloatArray, b: FloatArray, same: BoolArray) -> FloatArray:
+        """Covariances of a point of a patient with runs, shape (n_objectives, n).
 
         Parameters
         ----------
-        a : ndarray, shape (k, n_inputs)
+        a : ndarray, shape (n_inputs,)
         b : ndarray, shape (n, n_inputs)
-        same : ndarray of bool, shape (n,) or (k, n)
+        same : ndarray of bool, shape (n,)
             Runs of that patient.
-
-        Returns
-        -------
-        covariance, smooth : ndarray, shape (n_objectives, k, n)
-            All of it, and the part with E.
         """
-        scaled, fixed = a / self.length[:, np.newaxis], b / self.length[:, np.newaxis]
-        squared = (scaled**2).sum(axis=2)[:, :, np.newaxis] + (fixed**2).sum(axis=2)[:, np.newaxis]
-        squared -= 2.0 * np.matmul(scaled, fixed.transpose(0, 2, 1))
-        same = np.atleast_2d(same)
+        away = (((a - b) / self.length[:, np.newaxis]) ** 2).sum(axis=2)
         shared, linear, constant, own = (
-            each[:, np.newaxis, np.newaxis]
-            for each in (self.shared, self.linear, self.constant, self.own)
+            each[:, np.newaxis] for each in (self.shared, self.linear, self.constant, self.own)
         )
-        smooth = (shared + own * same) * np.exp(-0.5 * np.maximum(squared, 0.0))
-        return smooth + linear * (1.0 + a @ b.T) + constant * same, smooth
+        smooth = (shared + own * same) * np.exp(-0.5 * away)
+        covariance: FloatArray = smooth + linear * (1.0 + b @ a) + constant * same
+        return covariance
 
     def of_runs(self, a: FloatArray, group: IntArray) -> FloatArray:
         """Covariances of runs with each other, noise included, shape (n_objectives, n, n).
@@ -109,34 +99,9 @@ class Covariance:
         return covariance
 
     def variance(self, a: FloatArray) -> FloatArray:
-        """Variances at points before anything was run, shape (n_objectives, k)."""
-        level = (self.shared + self.constant + self.own)[:, np.newaxis]
-        variance: FloatArray = level + self.linear[:, np.newaxis] * (1.0 + (a**2).sum(axis=1))
+        """Variances at a point before anything was run, shape (n_objectives,)."""
+        variance: FloatArray = self.shared + self.constant + self.own + self.linear * (1.0 + a @ a)
         return variance
-
-    def variance_slopes(self, a: FloatArray, n: int) -> FloatArray:
-        """Derivatives of `variance` by the first inputs, shape (n_objectives, k, n)."""
-        slopes: FloatArray = 2.0 * self.linear[:, np.newaxis, np.newaxis] * a[:, :n]
-        return slopes
-
-    def slopes(
-        self, a: FloatArray, b: FloatArray, smooth: FloatArray, weight: FloatArray, n: int
-    ) -> FloatArray:
-        """Derivatives of ``across · weight`` by the first inputs of a, shape (n_objectives, k, n).
-
-        Parameters
-        ----------
-        a, b : ndarray
-        smooth : ndarray, shape (n_objectives, k, n_runs)
-            As `across` gave it.
-        weight : ndarray, shape (n_objectives, k or 1, n_runs)
-        n : int
-        """
-        pull = smooth * weight
-        found = np.matmul(pull, b[:, :n]) - pull.sum(axis=2)[..., np.newaxis] * a[:, :n]
-        found /= self.length[:, np.newaxis, :n] ** 2
-        slopes: FloatArray = found + self.linear[:, np.newaxis, np.newaxis] * (weight @ b[:, :n])
-        return slopes
 
 
 # Order of the logarithms that are learned: shared, linear, constant, own, noise, then lengths.

@@ -19,6 +19,7 @@ from scipy.linalg import cholesky
 from scipy.linalg.lapack import dtrtri
 
 from vitolab.agent.covariance import Covariance
+from vitolab.kernels.covariance import expected
 from vitolab.quantities import FloatArray, IntArray
 
 
@@ -65,19 +66,19 @@ class Emulator:
         cls, covariance: Covariance, a: FloatArray, group: IntArray, y: FloatArray
     ) -> Emulator:
         """Condition on runs."""
-        root = []
-        for lower in covariance.of_runs(a, group):
-            factor = cholesky(lower, lower=True, overwrite_a=True, check_finite=False)
-            inverse, _ = dtrtri(factor, lower=True, overwrite_c=True)
-            root.append(inverse)
-        return cls(covariance, a, group, y, np.array(root))
+        root = covariance.of_runs(a, group)
+        for lower in root:  # in place: transposed, a lower triangle is the upper one of LAPACK
+            factor = cholesky(lower.T, lower=False, overwrite_a=True, check_finite=False)
+            inverse, _ = dtrtri(factor, lower=False, overwrite_c=True)
+            lower[:] = inverse.T
+        return cls(covariance, a, group, y, root)
 
     def after(self, a: FloatArray, group: int, y: FloatArray) -> Emulator:
         """Condition on one more run, by bordering the factors."""
         n = len(self.a)
-        across, _ = self.covariance.across(a[np.newaxis], self.a, self.group == group)
-        share = np.matmul(self.root, across.transpose(0, 2, 1))
-        left = self.covariance.variance(a[np.newaxis])[:, 0] + self.covariance.noise
+        across = self.covariance.across(a, self.a, self.group == group)
+        share = np.matmul(self.root, across[..., np.newaxis])
+        left = self.covariance.variance(a) + self.covariance.noise
         # what rounding leaves of it is at least a share of the noise
         left = np.maximum(left - (share[..., 0] ** 2).sum(axis=1), 0.1 * self.covariance.noise)
         last = 1.0 / np.sqrt(left)
@@ -93,6 +94,11 @@ class Emulator:
             np.concatenate([self.y, y[np.newaxis]]),
             root,
         )
+
+    @cached_property
+    def transposed(self) -> FloatArray:
+        """Inputs of the runs, shape (n_inputs, n)."""
+        return np.ascontiguousarray(self.a.T)
 
     @cached_property
     def weight(self) -> FloatArray:
@@ -113,19 +119,8 @@ class Emulator:
         n_parameters : int
             Inputs, the first ones, by which derivatives are taken.
         """
-        covariance = self.covariance
-        across, smooth = covariance.across(a, self.a, self.group == group)
-        share = np.matmul(across, self.root.transpose(0, 2, 1))
-        pull = np.matmul(share, self.root)
-        own = covariance.variance(a)
-        variance = np.maximum(own - (share**2).sum(axis=2), 1e-12 * own)
-        weight = self.weight
-        tilt = covariance.slopes(a, self.a, smooth, weight[:, np.newaxis], n_parameters)
-        lift = covariance.slopes(a, self.a, smooth, pull, n_parameters)
-        rise = covariance.variance_slopes(a, n_parameters)
-        return Expected(
-            covariance.mean + np.matmul(across, weight[..., np.newaxis])[..., 0].T,
-            variance.T,
-            tilt.transpose(1, 0, 2),
-            (rise - 2.0 * lift).transpose(1, 0, 2),
-        )
+        c = self.covariance
+        parts = (c.length, c.shared, c.linear, c.constant, c.own, self.root, self.weight)
+        same = self.group == group
+        mean, *rest = expected(a, n_parameters, self.transposed, same, *parts)
+        return Expected(c.mean + mean, *rest)

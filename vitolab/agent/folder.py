@@ -59,7 +59,9 @@ def write_agent(
         path = resolved(path)
         check_replaceable(path, name)
     elif path.exists():
-        raise FileExistsError(f"{path} exists; choose another place for the agent")
+        raise FileExistsError(
+            f"{path} exists, expected a new name: choose another place for the agent"
+        )
     try:
         check(path / ARRAYS, problem, arrays)
     except ValueError as error:
@@ -155,7 +157,7 @@ def read_agent(
         if learned.get(key) != given[key]:
             raise ValueError(
                 f"{path}: the agent learned another problem: {key} is "
-                f"{learned.get(key)}, the problem given has {given[key]}"
+                f"{learned.get(key)}, expected {given[key]} as the problem given"
             )
     try:
         arrays = read_arrays(path / ARRAYS)
@@ -167,7 +169,9 @@ def read_agent(
             if key not in arrays:
                 raise ValueError(f"{path / ARRAYS}: {key} is missing, expected an array")
             if sums.get(key) != _digest(arrays[key]):
-                raise ValueError(f"{path / ARRAYS}: {key} is not the array that was stored")
+                raise ValueError(
+                    f"{path / ARRAYS}: {key} is not the array that was stored, expected it"
+                )
     return description, arrays
 
 
@@ -181,7 +185,7 @@ def check_features(path: Path, name: str, problem: Problem, description: Mapping
     learned, given = field(path / name, description, "features", list), list(problem.features)
     if learned != given:
         raise ValueError(
-            f"{path}: the agent learned features {learned}, the problem given has {given}"
+            f"{path}: the agent learned features {learned}, expected {given} as the problem given"
         )
 
 

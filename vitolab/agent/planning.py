@@ -17,6 +17,7 @@ from scipy.stats import qmc
 
 from vitolab.agent.bounded import bounded_step
 from vitolab.agent.emulator import Emulator
+from vitolab.agent.failing import SAME
 from vitolab.problem import FloatArray, Problem
 
 CAUTION = 0.5  # standard deviations that count as a misfit
@@ -27,9 +28,9 @@ DAMPING, HARDER, EASIER = (
 )  # at first, in ψ² per squared share of Ω; by failure, success
 N_STEPS = 15
 SETTLED = 1e-3  # share of the sum of squares below which a step ends the descent
-SAME = 1e-3  # share of Ω below which two points are one
 AVOIDED = 3.0  # ψ that count at a point to be avoided
 UNLIKELY = np.log(1e-2)
+LIKELY = np.log(0.5)
 N_SCATTERED_LOG2 = 8  # points tried where nothing is likely
 N_REFINED = 4  # of these, the likeliest, from which descents start
 
@@ -82,15 +83,24 @@ class Target:
             [2.0 * u - 1.0, np.broadcast_to(self.f, (len(u), len(self.f)))], axis=1
         )
 
-    def residuals(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """What a descent makes small, and its derivatives by u, at one point."""
+    def residuals(self, u: FloatArray, outside: bool = False) -> tuple[FloatArray, FloatArray]:
+        """What a descent makes small, and its derivatives by u, at one point.
+
+        Misfits and shares of their deviations; or, of misfits a deviation larger, alone what is
+        `outside` the tolerances: there one may grow so that another shrinks.
+        """
         n = len(u)
         # inputs span twice as much as u does
         found = self.emulator.at(self._inputs(u[np.newaxis]), self.group, n)
         deviation = self.doubt * np.sqrt(found.variance[0])
         rise = self.doubt**2 * found.variance_slopes[0] / deviation[:, np.newaxis]
-        parts = [self.problem.relative_misfit(found.mean[0], self.z), CAUTION * deviation]
-        slopes = [2.0 * found.slopes[0], CAUTION * rise]
+        c = self.problem.relative_misfit(found.mean[0], self.z)
+        parts, slopes = [c, CAUTION * deviation], [2.0 * found.slopes[0], CAUTION * rise]
+        if outside:
+            over = np.abs(c) + deviation - 1.0
+            steep = np.sign(c)[:, np.newaxis] * slopes[0] + rise
+            parts = [np.maximum(over, 0.0)]
+            slopes = [np.where(over[:, np.newaxis] > 0.0, steep, 0.0)]
         if len(self.avoided):
             away = (self.avoided - u) / self.reach[:, np.newaxis]
             near = AVOIDED * np.exp(-0.5 * (away**2).sum(axis=1))
@@ -150,9 +160,7 @@ def best_plan(
     plan = _likeliest(target, candidates, made)
     if plan is None or plan.log_probability < UNLIKELY:
         n = made.shape[1]
-        scattered = qmc.Sobol(n, seed=rng).random_base2(N_SCATTERED_LOG2)
-        worth = target.expected(scattered)[1] - target.price(scattered)
-        best = scattered[np.argsort(-worth, kind="stable")[:N_REFINED]]
+        best = likeliest_first(target, rng)[:N_REFINED]
         candidates += [*best, *(descended(target, u) for u in best)]
         plan = _likeliest(target, candidates, made)
         if plan is None:
@@ -161,7 +169,19 @@ def best_plan(
             return Plan(u, misfits[0], float(inside[0]), -1)
         if plan.start >= len(starts):
             plan = plan._replace(start=-1)
+    if plan.log_probability < LIKELY:  # squares may be least where one misfit is too large
+        within = descended(target, plan.u, outside=True)
+        better = _likeliest(target, [plan.u, within], made)
+        plan = plan if better is None else better._replace(start=plan.start)
     return plan
+
+
+def likeliest_first(target: Target, rng: np.random.Generator) -> FloatArray:
+    """Scatter points over Ω, shape (k, n_parameters), where all is met most probably first."""
+    scattered = qmc.Sobol(target.problem.n_parameters, seed=rng).random_base2(N_SCATTERED_LOG2)
+    worth = target.expected(scattered)[1] - target.price(scattered)
+    first: FloatArray = scattered[np.argsort(-worth, kind="stable")]
+    return first
 
 
 def compromise(target: Target, starts: Sequence[FloatArray]) -> Plan:
@@ -191,14 +211,16 @@ def _likeliest(target: Target, candidates: Sequence[FloatArray], made: FloatArra
     return Plan(u[i], c[i], float(inside[i]), i)
 
 
-def descended(target: Target, u: FloatArray) -> FloatArray:
-    """Point to which a descent leads."""
-    r, jacobian = target.residuals(u)
+def descended(target: Target, u: FloatArray, outside: bool = False) -> FloatArray:
+    """Point to which a descent leads, see `Target.residuals`."""
+    r, jacobian = target.residuals(u, outside)
     cost, damping = r @ r, DAMPING
     still = np.zeros_like(u)
     for _ in range(N_STEPS):
+        if cost == 0.0:
+            break
         there = np.clip(u + bounded_step(jacobian, r, damping, still, -u, 1.0 - u), 0.0, 1.0)
-        next_r, next_jacobian = target.residuals(there)
+        next_r, next_jacobian = target.residuals(there, outside)
         next_cost = next_r @ next_r
         if next_cost < cost:
             gained = 1.0 - next_cost / cost

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from vitolab.agent.folder import read_agent, write_agent
 from vitolab.agent.learning import learned
+from vitolab.agent.points import keys, recurs
 from vitolab.agent.storing import restored, stored
-from vitolab.asked import checked_seed
+from vitolab.asked import checked_count, checked_seed
 from vitolab.experience import Experience
 from vitolab.failures import Failure
-from vitolab.files import stream
+from vitolab.files import bits, stream
 from vitolab.fit import REASONS, Event, Fit, StopReason, Trace, budget
 from vitolab.initialization import Initializer
 from vitolab.mdp import MDP, Policy
@@ -51,6 +52,8 @@ class Vito(Value):
         Take the best action instead of drawing among the candidates.
     restart : bool
         Start afresh when a parameter vector recurs (oscillation) or a run failed.
+    recurrences : int
+        The recurrence that counts as an oscillation: the paper's is the first.
 
     Examples
     --------
@@ -71,6 +74,7 @@ class Vito(Value):
     initializer: Initializer | Experience | None = None
     deterministic: bool = False
     restart: bool = True
+    recurrences: int = 1
 
     def facts(self) -> dict[str, Any]:
         """Rows of the printed form, by name."""
@@ -84,6 +88,7 @@ class Vito(Value):
             "starts": "uniform" if self.initializer is None else self.initializer.source,
             "deterministic": self.deterministic,
             "restart": self.restart,
+            "recurrences": self.recurrences,
         }
 
     @classmethod
@@ -122,7 +127,8 @@ class Vito(Value):
             If a keyword is no setting.
         """
         own = chosen(settings, n_states, changes)
-        return cls(problem, *learned(problem, walks, seed, own), own.deterministic, own.restart)
+        acting = (own.deterministic, own.restart, own.recurrences)
+        return cls(problem, *learned(problem, walks, seed, own), *acting)
 
     def acting(self, *, deterministic: bool | None = None, restart: bool | None = None) -> Vito:
         """Act otherwise on the same learning; None keeps what is set."""
@@ -171,8 +177,8 @@ class Vito(Value):
         """
         seed = checked_seed(seed)
         rngs = [
-            stream("personalize", self.problem.name, seed, patient.name, i)
-            for i in range(len(starts))
+            stream("personalize", self.problem.name, seed, patient.name, bits(start))
+            for start in starts
         ]
         candidates = self.candidates(patient)
         further = [candidates] * len(starts)
@@ -209,7 +215,7 @@ class Vito(Value):
         origin = np.array(starts, dtype=np.float64)
         count = np.zeros((n, problem.n_parameters), dtype=np.int64)
         at_origin = bytes(count[0].nbytes)
-        seen = [{at_origin} for _ in range(n)]
+        met = [{at_origin: 1} for _ in range(n)]
         chance = np.empty((n, AHEAD))
         n_used = [0] * n
         n_runs = np.zeros(n, dtype=np.int64)
@@ -245,11 +251,10 @@ class Vito(Value):
             action[walking, t + 1] = chosen[walking]
             if self.restart:
                 rows = zip(
-                    walking.tolist(), chosen[walking].tolist(), _keys(moved[walking]), strict=True
+                    walking.tolist(), chosen[walking].tolist(), keys(moved[walking]), strict=True
                 )
                 for i, step, point in rows:
-                    if step >= 0 and point not in seen[i]:
-                        seen[i].add(point)
+                    if step >= 0 and not recurs(met[i], point, self.recurrences):
                         continue
                     if n_used[i] < len(candidates[i]):
                         origin[i] = candidates[i][n_used[i]]
@@ -257,7 +262,7 @@ class Vito(Value):
                     else:
                         origin[i] = problem.draw(rngs[i])[0]
                     moved[i] = 0
-                    seen[i] = {at_origin}
+                    met[i] = {at_origin: 1}
                     event[i, t + 1] = Event.RESTART
                     action[i, t + 1] = -1
             count = moved
@@ -317,7 +322,9 @@ class Vito(Value):
             If the path exists.
         """
         description, arrays = stored(self.states, self.mdp, self.policy, self.initializer)
-        description |= {"deterministic": self.deterministic, "restart": self.restart}
+        description |= {
+            name: getattr(self, name) for name in ("deterministic", "restart", "recurrences")
+        }
 
         def check(file: Path, problem: Problem, arrays: Mapping[str, NDArray[Any]]) -> None:
             restored(file.parent, FILE, problem, description, arrays)
@@ -337,12 +344,7 @@ class Vito(Value):
         description, arrays = read_agent(path, FILE, problem)
         acting = (field(path / FILE, description, n, bool) for n in ("deterministic", "restart"))
         deterministic, restart = acting
+        recurrences = description.get("recurrences", 1)  # agents of before have the paper's
+        checked_count(f"{path / FILE}: recurrences", recurrences)
         knowledge = restored(path, FILE, problem, description, arrays)
-        return cls(problem, *knowledge, deterministic, restart)
-
-
-def _keys(count: IntArray) -> list[bytes]:
-    """Grid points as values that can be looked up in a set."""
-    rows = np.ascontiguousarray(count).view(np.dtype((np.void, count.itemsize * count.shape[1])))
-    points: list[bytes] = rows[:, 0].tolist()
-    return points
+        return cls(problem, *knowledge, deterministic, restart, recurrences)

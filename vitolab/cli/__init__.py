@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vitolab.cli.check import check
 from vitolab.cli.options import Jobs, Results, Seed, in_options
 from vitolab.cli.personalize import personalize
 
@@ -201,6 +202,7 @@ def demo(results: Results = Path("results")) -> None:
         _report(last.status, last.reason, last.path)
 
 
+app.command()(check)
 app.command()(personalize)
 
 

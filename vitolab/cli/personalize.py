@@ -147,12 +147,16 @@ def personalize(
     import time
 
     from vitolab.display import results_only, shown
+    from vitolab.intervals import share_interval, worded
     from vitolab.methods import REFERENCES
-    from vitolab.personalization import personalize_file, what_it_took
+    from vitolab.personalization import FLOAT_FORMAT, personalize_file, what_it_took
     from vitolab.store.info import newest_progress
 
     if method in REFERENCES and (train_on is not None or n_samples is not None):
-        raise ValueError(f"--method is {method}, which learns nothing from --train-on, --n-samples")
+        raise ValueError(
+            f"--method is {method}, which learns nothing, expected another one with --train-on or "
+            "--n-samples"
+        )
     if learn_as_you_go and train_on is not None and n_samples is None:
         raise ValueError(
             "--n-samples is missing, expected it with --train-on: --learn-as-you-go explores "
@@ -183,16 +187,19 @@ def personalize(
             again=again,
         )
     if out is None:
-        typer.echo(fitted.to_csv(index=False, float_format="%.8g"), nl=False, file=output)
+        typer.echo(fitted.to_csv(index=False, float_format=FLOAT_FORMAT), nl=False, file=output)
     else:
         typer.echo(str(out), file=output)
     if learn_as_you_go:
         who = "each patient" if at_a_time == 1 else f"each round of {at_a_time} patients"
         told = "" if method in REFERENCES else f", {who} after what those before taught"
         typer.echo(f"in the order of the file{told}: {what_it_took(fitted, total_runs)}", err=True)
+    tried = fitted["solved"].notna()
     n_solved = int(fitted["solved"].fillna(False).sum())
+    ends = worded(share_interval(fitted[tried], fitted.loc[tried, "solved"].astype(float)), 0)
     typer.echo(
-        f"{n_solved} of {len(table.patients)} patients solved, {len(table.skipped)} left out; "
-        f"the run is stored under {results / 'personalize'}",
+        f"{n_solved} of {len(table.patients)} patients solved"
+        f"{f' (95 % interval: {ends} %)' if ends else ''}, {len(table.skipped)} left "
+        f"out; the run is stored under {results / 'personalize'}",
         err=True,
     )

@@ -3,6 +3,7 @@
 from vitolab.methods.finding import build as build
 from vitolab.methods.finding import by_training as by_training
 from vitolab.methods.finding import check_agents as check_agents
+from vitolab.methods.finding import check_installed as check_installed
 from vitolab.methods.finding import find as find
 from vitolab.methods.finding import is_agent as is_agent
 from vitolab.methods.finding import label as label

@@ -55,22 +55,41 @@ def find(name: str, among: Iterable[str] = METHODS) -> Method:
     ------
     ValueError
         If it is not among the names that are expected.
+    CannotRun
+        If it needs an extra that is missing.
     """
     known = tuple(among)
     if name not in known:
         raise ValueError(f"method is {name!r}, expected one of {', '.join(known)}")
+    check_installed([name])
     return METHODS[name]
 
 
+def check_installed(names: Iterable[str]) -> None:
+    """Refuse methods that need an extra that is missing; names of no method are passed over.
+
+    Raises
+    ------
+    CannotRun
+        With one sentence that says what to install.
+    """
+    for name in names:
+        if name in METHODS:
+            METHODS[name].check()
+
+
 def check_agents(names: Sequence[str], what: str = "methods") -> None:
-    """Refuse an empty selection of agents, and names that are no agents.
+    """Refuse an empty selection of agents, names that are no agents, and what is not installed.
 
     Raises
     ------
     ValueError
+    CannotRun
+        If one needs an extra that is missing.
     """
     if not names or not set(names).issubset(AGENTS):
         raise ValueError(f"{what} are {list(names)}, expected some of {', '.join(AGENTS)}")
+    check_installed(names)
 
 
 def build(name: str, problem: Problem) -> Personalizer:
@@ -118,9 +137,9 @@ def learn(
         Names in `AGENTS`.
     problem : Problem
         With the objectives that were measured; see `Problem.observed`.
-    walks : Trajectories
-        Training walks. For leave-one-out they hold nothing of the patient; see
-        `vitolab.validation.training`.
+    walks : Trajectories or Experience
+        Training walks; runs do, too, for agents without states. For leave-one-out they hold
+        nothing of the patient; see `vitolab.validation.parts.training`.
     seed : int
     settings : Settings, optional
 

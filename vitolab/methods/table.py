@@ -2,8 +2,8 @@
 
 A method is an *agent*, which acts on what it learned from walks: Vito, and the *opponents* that a
 user with the same walks would build; a *reference*, which learns nothing; or a *start*, a single
-forward run. Adding one touches this table and the module that implements it. Modules are
-imported when a method is built, so that names, labels and colours cost nothing.
+forward run. Adding one touches this table, the module that implements it, and the names of its
+package. Modules are imported when a method is built: names, labels and colours cost nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from vitolab.methods.training import (
@@ -43,8 +42,20 @@ def _deterministic(learned: Vito) -> Personalizer:
 
 
 def _built(kind: str, settings: Mapping[str, Any], problem: Problem) -> Personalizer:
-    optimiser: Personalizer = getattr(import_module("vitolab.reference"), kind)(problem, **settings)
+    from vitolab import reference  # by statement: a study's version follows imports
+
+    optimiser: Personalizer = getattr(reference, kind)(problem, **settings)
     return optimiser
+
+
+def _nothing() -> None:
+    """Need nothing but the package."""
+
+
+def _needs_sbi() -> None:
+    from vitolab.reference.opponents.flow import check_installed
+
+    check_installed()
 
 
 def _optimiser(kind: str, **settings: Any) -> Callable[[Problem], Personalizer]:
@@ -78,6 +89,10 @@ class Method:
         Whether it ends when the forward runs allowed are made.
     begins : bool
         Whether it can act without any run to learn from.
+    check : callable
+        Raises `vitolab.failures.CannotRun` where an extra that the method needs is missing.
+    one_start : bool
+        Whether there is nothing random about it: where others have random starts, it has one.
     """
 
     name: str
@@ -90,6 +105,8 @@ class Method:
     needs: tuple[str, ...] = ()
     keeps_to_budget: bool = True
     begins: bool = False
+    check: Callable[[], None] = _nothing
+    one_start: bool = False
 
     def applies_to(self, problem: Problem) -> bool:
         """Whether the problem has the parameters and objectives that the method needs."""
@@ -128,6 +145,13 @@ METHODS: Mapping[str, Method] = {
         Method(
             "gp-emulator", "#332288", "Gaussian-process emulator", training=opponent("Gaussian")
         ),
+        Method(
+            "npe",
+            "#E7298A",
+            "neural posterior estimation",
+            training=opponent("NeuralPosterior"),
+            check=_needs_sbi,
+        ),
         Method("correlation", "#A6761D", "correlation matrix", training=opponent("Correlation")),
         Method("bobyqa-simple", "#999999", "BOBYQA simple", build=_optimiser("BobyqaSimple")),
         Method(
@@ -159,6 +183,26 @@ METHODS: Mapping[str, Method] = {
             "#7FBC41",
             "least squares from the default values",
             build=_optimiser("LeastSquares", multistart=True, from_default=True),
+        ),
+        Method(
+            "nelder-mead-default",
+            "#CC6677",
+            "nelder-mead from the default values",
+            build=_optimiser("NelderMead", from_default=True),
+            one_start=True,
+        ),
+        Method(
+            "bobyqa-simple-default",
+            "#BBBBBB",
+            "BOBYQA simple from the default values",
+            build=_optimiser("BobyqaSimple", from_default=True),
+            one_start=True,
+        ),
+        Method(
+            "bobyqa-simple-ratio",
+            "#6F4C9B",
+            "BOBYQA simple, by ratio",
+            build=_optimiser("BobyqaSimple", by_ratio=True),
         ),
     )
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from vitolab.settings import Settings
@@ -79,8 +78,9 @@ def _continuous(problem: Problem, walks: Runs, seed: int, settings: Settings) ->
 def _owning(
     kind: str, problem: Problem, walks: Runs, seed: int, _settings: Settings
 ) -> Personalizer:
-    opponents = import_module("vitolab.reference.opponents")
-    learned: Personalizer = getattr(opponents, kind).learn(problem, walks, seed)
+    from vitolab.reference import opponents  # by statement: a study's version follows imports
+
+    learned: Personalizer = getattr(opponents, kind).learn(problem, walks, seed=seed)
     return learned
 
 

@@ -11,7 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from vitolab.parallel.workers import INSTALL, NO_JOBS, SCHEDULER
+from vitolab.parallel.jobs import Jobs, watched
+from vitolab.parallel.workers import INSTALL, NO_WORKER, SCHEDULER
 
 
 class _RefusedError(Exception):
@@ -27,12 +28,12 @@ def check_slurm() -> None:
         If dask-jobqueue is not installed, the memory of a job is not configured, or this machine
         has no ``sbatch``.
     """
-    _jobs()
+    _settings()
     if shutil.which("sbatch") is None:
         raise ValueError("sbatch is not found, expected a machine that submits jobs to Slurm")
 
 
-def _jobs() -> dict[str, Any]:
+def _settings() -> dict[str, Any]:
     """What is configured for the jobs."""
     try:
         import dask_jobqueue  # noqa: F401  # whose defaults become Dask's
@@ -66,15 +67,20 @@ def slurm_cluster() -> Any:
     ValueError
         As `check_slurm`, but for ``sbatch``.
     """
-    settings = _jobs()
+    return _cluster()[0]
+
+
+def _cluster() -> tuple[Any, Jobs]:
+    """Cluster of `slurm_cluster`, and what is known of its jobs."""
+    settings = _settings()
     from dask_jobqueue import SLURMCluster
     from dask_jobqueue.slurm import SLURMJob
-    from distributed import Security, Status
+    from distributed import SchedulerPlugin, Security, Status
 
     # A command that is started from one thread while another changes the environment can find it
     # half changed ("Bad address"): all are given a copy of now.
     environment = dict(os.environ)
-    refused: set[Any] = set()
+    jobs = Jobs(environment)
 
     class Job(SLURMJob):  # type: ignore[misc]
         @staticmethod
@@ -89,10 +95,14 @@ def slurm_cluster() -> Any:
                 why = " ".join(str(error).split())
                 print(f"vitolab: a job was not submitted to Slurm: {why}", file=sys.stderr)
                 self.status = Status.failed  # else closing the cluster fails, too
-                refused.add(self.name)
-                if refused.issuperset(cluster.worker_spec):
-                    cluster.scheduler.set_metadata([NO_JOBS], len(refused))
+                jobs.refused.add(self.name)
+                if jobs.refused.issuperset(cluster.worker_spec):
+                    said = (
+                        f"Slurm refused all {len(jobs.refused)} jobs, expected one that can start"
+                    )
+                    cluster.scheduler.set_metadata([NO_WORKER], said)
                 raise _RefusedError from None
+            jobs.accepted[str(self.job_id)] = self
 
         async def close(self) -> None:
             """Cancel, and know it: else closing the cluster fails where another was refused."""
@@ -103,6 +113,11 @@ def slurm_cluster() -> Any:
         async def _correct_state_internal(self) -> None:
             with suppress(_RefusedError):  # is said already; Dask would log where it was raised
                 await super()._correct_state_internal()
+
+    class Came(SchedulerPlugin):  # type: ignore[misc]
+        def add_worker(self, scheduler: Any, worker: str) -> None:
+            """Note the name of a worker."""
+            jobs.workers.add(str(scheduler.workers[worker].name))
 
     cores = settings["cores"] or 1
     security = Security()
@@ -118,7 +133,8 @@ def slurm_cluster() -> Any:
         # its web pages ask for no certificate
         scheduler_options={"dashboard_address": "127.0.0.1:0"} | settings["scheduler-options"],
     )
-    return cluster
+    cluster.scheduler.add_plugin(Came(), name="vitolab")
+    return cluster, jobs
 
 
 @contextmanager
@@ -139,7 +155,8 @@ def slurm(n_workers: int) -> Iterator[dict[str, str]]:
     ValueError
         If Slurm refuses such a job.
     """
-    with slurm_cluster() as cluster:
+    cluster, jobs = _cluster()
+    with cluster:
         # what Dask submits later fails in its log alone
         command = ["sbatch", "--test-only"]
         script = cluster.job_script()
@@ -156,9 +173,10 @@ def slurm(n_workers: int) -> Iterator[dict[str, str]]:
         cluster.scale(n_workers)
         tls = cluster.security.get_tls_config_for_role("client")
         prefix = "DASK_DISTRIBUTED__COMM__TLS__"
-        yield {
-            SCHEDULER: cluster.scheduler_address,
-            f"{prefix}CA_FILE": tls["ca_file"],
-            f"{prefix}CLIENT__CERT": tls["cert"],
-            f"{prefix}CLIENT__KEY": tls["key"],
-        }
+        with watched(cluster, jobs, NO_WORKER):
+            yield {
+                SCHEDULER: cluster.scheduler_address,
+                f"{prefix}CA_FILE": tls["ca_file"],
+                f"{prefix}CLIENT__CERT": tls["cert"],
+                f"{prefix}CLIENT__KEY": tls["key"],
+            }

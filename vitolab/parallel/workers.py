@@ -30,7 +30,7 @@ SCHEDULER = "VITOLAB_SCHEDULER"
 INSTALL = "pip install 'vitolab[cluster]'"
 TIMEOUT = 5.0  # seconds in which a scheduler must answer
 POLL = 1.0  # seconds between two looks at whether a worker can still come
-NO_JOBS = "vitolab: jobs, all refused"  # where a scheduler keeps their number
+NO_WORKER = "vitolab: why no worker can come"  # where a scheduler keeps a sentence
 
 Item = tuple[Any, ...]
 
@@ -118,19 +118,16 @@ def _on_workers(
 
 
 def _wait_for_one(client: Any) -> None:
-    """Wait for a worker: for ever while jobs queue, but not if Slurm refused all of them."""
+    """Wait for a worker: for ever while jobs queue, but not if no job is left that can start."""
     while True:
         try:
             client.wait_for_workers(1, timeout=POLL)
         except TimeoutError:
-            refused = client.get_metadata([NO_JOBS], None)
+            why = client.get_metadata([NO_WORKER], None)
         else:
             return
-        if refused is not None:
-            raise ConnectionError(
-                f"Slurm refused all {refused} jobs, expected one that can start; the same command "
-                "goes on from here"
-            )
+        if why is not None:
+            raise ConnectionError(f"{why}; the same command goes on from here")
 
 
 def _backend(client: Any, address: str) -> Any:

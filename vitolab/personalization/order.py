@@ -15,7 +15,7 @@ from vitolab.agent import ContinuousVito
 from vitolab.agent.continuous import FILE
 from vitolab.agent.folder import check_replaceable
 from vitolab.asked import checked_count
-from vitolab.experience import ARRAYS, Experience, check_experience
+from vitolab.experience import Experience, check_experience
 from vitolab.methods import CONTINUOUS_AGENT, Settings
 from vitolab.patients import InputError
 from vitolab.problem import Patient, Problem
@@ -139,7 +139,11 @@ class Order:
                 return self, info.path
             arrays = Run.load(info.path).arrays
             if str(arrays.get(_LEARNED)) == self.method.experience.key:
-                own = {name: arrays[f"{_BEGUN}{name}"] for name in ARRAYS}
+                own = {
+                    name.removeprefix(_BEGUN): array
+                    for name, array in arrays.items()
+                    if name.startswith(_BEGUN)
+                }
                 check_experience(info.path / "arrays.npz", self.method.problem, own)
                 return self.beginning(Experience.from_arrays(self.method.problem, own)), info.path
         return self, None
@@ -181,13 +185,15 @@ class Order:
         """
         if run.state == "new" and earlier is not None:
             take_over_parts(earlier / "parts", run.path / "parts")
-        problem, known = self.method.problem, None
-        if walks is not None:
-            explored = walks()
+        problem = self.method.problem
 
-            def known(patient: Patient) -> Experience:
-                others = [n for n in explored.patients if n not in left_out[patient.name]]
-                return Experience.learn(problem, explored.select(others))
+        def known(patient: Patient) -> Experience:
+            if explored is None:  # the runs of another file may be the patient's own
+                return self.method.experience.without(patient.name)
+            others = [n for n in explored.patients if n not in left_out[patient.name]]
+            return Experience.learn(problem, explored.select(others))
+
+        explored = None if walks is None else walks()
 
         learned = one_after_another(
             run,

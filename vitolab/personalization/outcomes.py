@@ -15,6 +15,9 @@ from vitolab.patients import PatientTable, headed
 from vitolab.problem import Patient, Problem
 from vitolab.store.tables import IN_ORDER
 
+#: Numbers of a table to read: a digit more would be finer than any measurement can tell. The
+#: stored run holds all of them.
+FLOAT_FORMAT = "%.5g"
 LAST = 5  # solved patients by whose forward runs further ones are estimated
 
 

@@ -33,14 +33,14 @@ from vitolab.personalization.folds import (
     walks_of,
 )
 from vitolab.personalization.order import Order
-from vitolab.personalization.outcomes import fit_table
+from vitolab.personalization.outcomes import FLOAT_FORMAT, fit_table
 from vitolab.personalization.overlap import training_overlap
 from vitolab.problem import Patient, Problem
+from vitolab.settings import GIVE_UP
 from vitolab.store import Run, open_run
 from vitolab.store.claims import RunFailed
 from vitolab.store.tables import patient_table
 from vitolab.validation import budget
-from vitolab.validation.rounds import GIVE_UP
 
 STUDY = "personalize"
 #: Transitions explored per training patient by default, of long walks and of walks of one step.
@@ -108,14 +108,15 @@ def personalize_file(
     learn_as_you_go : bool
     agent : Path or str, optional
         Folder of an agent, which is loaded if it exists, learns from the patients as well, and is
-        saved there in the end; for ``vito-continuous`` with ``learn_as_you_go``.
+        saved there in the end; for ``vito-continuous`` with ``learn_as_you_go``. Of a patient whose
+        name it knows it leaves out the runs, as long as it is that patient's turn.
     total_runs : int, optional
         Forward runs allowed for the whole file with ``learn_as_you_go``, see
         `vitolab.validation.rounds.one_after_another`.
     give_up : float, optional
         Chance to meet all measurements below which ``vito-continuous`` ends a patient, see
         `vitolab.methods.Settings`; other methods have no such rule. By default 0, which is never,
-        and `vitolab.validation.rounds.GIVE_UP` with ``learn_as_you_go``.
+        and `vitolab.settings.GIVE_UP` with ``learn_as_you_go``.
     at_a_time : int
         Patients of a round, which learns from the rounds before, with ``learn_as_you_go``.
     seed, n_jobs : int
@@ -261,7 +262,7 @@ def personalize_file(
     fitted = fit_table(problem, table, stored.personalizations, methods, stored.failures)
     if out is not None:
         with atomic(out) as temporary:
-            fitted.to_csv(temporary, index=False, float_format="%.8g", encoding="utf-8")
+            fitted.to_csv(temporary, index=False, float_format=FLOAT_FORMAT, encoding="utf-8")
     if order is not None:
         order.keep(stored, table.patients)
     return fitted

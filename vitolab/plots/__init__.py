@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from vitolab.methods import label as method_label
 from vitolab.plots.agents import agent_curves, agent_table, scaling_curves, singular_values
+from vitolab.plots.budget import budget_table
+from vitolab.plots.budget_curves import budget_curves
 from vitolab.plots.continuing import cumulative_curves, position_curves
 from vitolab.plots.convergence import (
     convergence_curves,
@@ -28,7 +30,7 @@ from vitolab.plots.learning import candidates, policy_map, state_space, value_co
 from vitolab.plots.needed import samples_needed
 from vitolab.plots.orders import continuing_table, giving_up_table, paired_table
 from vitolab.plots.overview import overview
-from vitolab.plots.paired import comparison_table
+from vitolab.plots.paired import comparison_table, comparisons
 from vitolab.plots.quantization import state_map
 from vitolab.plots.scouting import scouting_curves, scouting_table
 from vitolab.plots.segments import bullseye
@@ -61,9 +63,12 @@ __all__ = [
     "activation_view",
     "agent_curves",
     "agent_table",
+    "budget_curves",
+    "budget_table",
     "bullseye",
     "candidates",
     "comparison_table",
+    "comparisons",
     "continuing_table",
     "convergence_curves",
     "convergence_table",

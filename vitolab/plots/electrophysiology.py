@@ -261,11 +261,10 @@ def ep_table(personalizations: pd.DataFrame, patients: pd.DataFrame | None = Non
             if rows["n_samples"].notna().any():
                 rows = rows[rows["n_samples"] == rows["n_samples"].max()]
             known = paper.EP_METHODS.get(method)
-            starts = summarize(rows, ["start"])
             random = rows["start"].nunique() > 1
             table.append(
                 _row(setup, method, "mean of starts" if random else "all", rows)
-                | {"solved per start": _range(starts, rows) if random else ""}
+                | {"solved per start": _range(rows) if random else ""}
                 | _paper_says(None if random else known, solved=known if random else None)
                 | solvable
             )
@@ -281,8 +280,7 @@ def ep_table(personalizations: pd.DataFrame, patients: pd.DataFrame | None = Non
 
 def _row(setup: str, method: str, which: str, rows: pd.DataFrame) -> dict[str, Any]:
     """Outcome of some personalisations by one method."""
-    told = ("success", "runs_all", "runs_solved")
-    found = summarize(rows, ["setup"], intervals=told).iloc[0].to_dict()
+    found = summarize(rows, ["setup"], intervals=("success", "runs_all", "runs_solved")).iloc[0]
     samples = rows["n_samples"].dropna()
     return {
         "setup": setup,
@@ -311,8 +309,9 @@ def _error(misfits: pd.Series) -> str:
     return f"{values.mean():.1f} ± {deviation:.1f}"
 
 
-def _range(starts: pd.DataFrame, rows: pd.DataFrame) -> str:
+def _range(rows: pd.DataFrame) -> str:
     """Fewest and most patients that a start solves."""
+    starts = summarize(rows, ["start"])
     solved = (starts["success"] * starts["n"] / 100.0).round().astype(int)
     return f"{solved.min()}–{solved.max()} of {rows['patient'].nunique()}"
 

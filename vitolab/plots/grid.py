@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import holoviews as hv
@@ -9,9 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from vitolab.intervals import heading, share_interval, worded
 from vitolab.methods import PAPER
 from vitolab.plots.style import MAP, layout, panel, style
-from vitolab.plots.summary import order_of, summarize
+from vitolab.plots.summary import ends_of, order_of, summarize
 
 FloatArray = NDArray[np.float64]
 
@@ -51,11 +53,7 @@ def start_errors(
     ValueError
         If there is nothing of this setup and repeat.
     """
-    rows = personalizations[
-        (personalizations["setup"] == setup)
-        & (personalizations["method"] == PAPER)
-        & (personalizations["repeat"] == repeat)
-    ]
+    rows = _rows(personalizations, setup, repeat)
     if rows.empty:
         raise ValueError(f"no personalisations of setup {setup!r}, repeat {repeat}")
     truths = [name for name in map(str, patients) if name.startswith("truth:")]
@@ -66,6 +64,16 @@ def start_errors(
         {"start": rows["start"].astype(int), "error": error, "success": 100.0 * rows["solved"]}
     )
     return frame.groupby("start").agg(error=("error", "max"), success=("success", "mean"))
+
+
+def _rows(personalizations: pd.DataFrame, setup: str, repeat: int) -> pd.DataFrame:
+    """Personalisations by Vito in one setup and repeat."""
+    own: pd.DataFrame = personalizations[
+        (personalizations["setup"] == setup)
+        & (personalizations["method"] == PAPER)
+        & (personalizations["repeat"] == repeat)
+    ]
+    return own
 
 
 def _on_grid(starts: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -136,13 +144,14 @@ def grid_error_map(
         Errors of 5 and more have the brightest colour; red dots are the true optima.
     """
     errors = start_errors(personalizations, patients, setup, repeat)
+    own = _rows(personalizations, setup, repeat)
     converged = int(np.sum(errors["error"] < CONVERGED))
     return _map(
         starts[errors.index.to_numpy()],
         errors["error"].to_numpy(),
-        patients,
+        patients[patients["patient"].isin(own["patient"])],
         title=(
-            f"{_title(setup, repeat)}\n"
+            f"{_title(setup, repeat, personalizations)}\n"
             f"{converged} of {len(errors)} starts: all errors < {CONVERGED:g}"
         ),
         label=f"largest L₂ error in x ({CLIP:g}: or more)",
@@ -163,17 +172,23 @@ def grid_success_map(
 ) -> Any:
     """Map of the share of functions that were solved from each start.
 
+    The interval of the share of all is over the functions, of this repeat alone.
+
     Parameters
     ----------
     personalizations, patients, starts, setup, repeat, size, share
         As for `grid_error_map`.
     """
     errors = start_errors(personalizations, patients, setup, repeat)
+    own = _rows(personalizations, setup, repeat)
     return _map(
         starts[errors.index.to_numpy()],
         errors["success"].to_numpy(),
-        patients,
-        title=f"{_title(setup, repeat)}\n{errors['success'].mean():.1f} % of all solved",
+        patients[patients["patient"].isin(own["patient"])],
+        title=(
+            f"{_title(setup, repeat, personalizations)}\n{errors['success'].mean():.1f} % "
+            f"({worded(share_interval(own, own['solved'].astype(float)))}) of all solved"
+        ),
         label="functions solved [%]",
         limits=(0.0, 100.0),
         size=size,
@@ -227,61 +242,95 @@ def _maps(
     return layout(maps, columns=columns, size=size, gap=gap)
 
 
-def grid_table(personalizations: pd.DataFrame, patients: pd.DataFrame) -> pd.DataFrame:
+def grid_table(
+    personalizations: pd.DataFrame, patients: pd.DataFrame, *, limits: Sequence[int] = ()
+) -> pd.DataFrame:
     """Outcome of every setup and method beside the paper's statement.
 
     Parameters
     ----------
     personalizations, patients : DataFrame
         Tables of the run.
+    limits : sequence of int
+        Numbers of forward runs; a setup that was allowed more than one of them has a row for it,
+        too: a walk up to there does not depend on how far it may go.
 
     Returns
     -------
     DataFrame
-        Per setup and method: success over all (start, function) pairs, as mean and, with
+        Per setup, method and limit: success over all (start, function) pairs, as mean and, with
         several repeats, range; share of the starts from which every function was solved;
-        mean runs over all and over the solved; largest error in x; the paper's words.
+        mean runs over all (not solved counts as all that were allowed) and over the solved;
+        largest error in x; the paper's words. Intervals are those of resampled functions and
+        repeats: these share what was explored.
     """
+    told = ("success", "runs_all", "runs_solved")
     rows = []
-    keys = ["setup", "method", "repeat"]
-    overall = summarize(personalizations, keys)
-    per_start = summarize(personalizations, [*keys, "start"])
     for setup in order_of(personalizations["setup"].tolist()):
-        known = personalizations.loc[personalizations["setup"] == setup, "method"].tolist()
+        of_setup = personalizations[personalizations["setup"] == setup]
+        known = of_setup["method"].tolist()
         for method in order_of([*(m for m in known if m == PAPER), *known]):
-            own = overall[(overall["setup"] == setup) & (overall["method"] == method)]
-            starts = per_start[(per_start["setup"] == setup) & (per_start["method"] == method)]
-            every = 100.0 * np.mean(starts["success"] == 100.0)
-            learned = method == PAPER
-            worst = [
-                start_errors(personalizations, patients, setup, int(repeat))["error"].max()
-                for repeat in (own["repeat"].dropna() if learned else ())
-            ]
-            rows.append(
-                {
-                    "setup": setup,
-                    "method": method,
-                    "repeats": len(own),
-                    "starts": starts["start"].nunique(),
-                    "success [%]": round(own["success"].mean(), 1),
-                    "lowest, highest repeat [%]": (
-                        f"{own['success'].min():.1f}, {own['success'].max():.1f}"
-                        if len(own) > 1
-                        else ""
-                    ),
-                    "starts that solve every function [%]": round(every, 1),
-                    "runs, all": round(own["runs_all"].mean(), 1),
-                    "runs, solved": round(own["runs_solved"].mean(), 1),
-                    "largest error in x": round(max(worst), 2) if worst else np.nan,
-                    "paper": WORDS.get(_configuration(setup), "") if learned else "",
-                }
-            )
+            whole = of_setup[of_setup["method"] == method]
+            allowed = _allowed(whole)
+            for limit in [*(n for n in limits if allowed and n < allowed), allowed]:
+                own = whole if limit == allowed else _within(whole, limit)
+                sums = summarize(own, ["method"], intervals=told, crossed=True).iloc[0].to_dict()
+                repeats = summarize(own, ["repeat"])["success"]
+                starts = summarize(own, ["repeat", "start"])
+                errors = [
+                    start_errors(own, patients, setup, int(repeat))["error"].max()
+                    for repeat in own["repeat"].dropna().unique()
+                    if method == PAPER and limit == allowed
+                ]
+                several = len(repeats) > 1
+                rows.append(
+                    {
+                        "setup": setup,
+                        "method": method,
+                        "runs allowed": f"{limit:,}" if limit else "",
+                        "repeats": len(repeats),
+                        "functions": own["patient"].nunique(),
+                        "starts": starts["start"].nunique(),
+                        "success [%]": round(sums["success"], 1),
+                        heading("success"): worded(ends_of(sums, "success")),
+                        "deviation over repeats": round(repeats.std(), 1) if several else np.nan,
+                        "lowest, highest repeat [%]": (
+                            f"{repeats.min():.1f}, {repeats.max():.1f}" if several else ""
+                        ),
+                        "starts that solve every function [%]": round(
+                            100.0 * float(np.mean(starts["success"] == 100.0)), 1
+                        ),
+                        "runs, all": round(sums["runs_all"], 1),
+                        heading("runs, all"): worded(ends_of(sums, "runs_all")),
+                        "runs, solved": round(sums["runs_solved"], 1),
+                        heading("runs, solved"): worded(ends_of(sums, "runs_solved")),
+                        "largest error in x": round(max(errors), 2) if errors else np.nan,
+                        "paper": WORDS.get(_configuration(setup), "") if method == PAPER else "",
+                    }
+                )
     return pd.DataFrame(rows)
 
 
-def _title(setup: str, repeat: int) -> str:
+def _allowed(own: pd.DataFrame) -> int:
+    """Forward runs that were allowed; 0 where the run did not store it."""
+    known = own["max_runs"].dropna() if "max_runs" in own else own["n_runs"].iloc[:0]
+    return int(known.max()) if len(known) else 0
+
+
+def _within(own: pd.DataFrame, limit: int) -> pd.DataFrame:
+    """What the same personalisations had come to within fewer forward runs."""
+    in_time = own["n_runs"] <= limit
+    return own.assign(
+        solved=own["solved"].astype(bool) & in_time,
+        n_runs=own["n_runs"].where(in_time, limit),
+        max_runs=limit,
+    )
+
+
+def _title(setup: str, repeat: int, personalizations: pd.DataFrame) -> str:
     """Setup, and which repeat of several."""
-    return setup if repeat == 0 else f"{setup}, repeat {repeat + 1}"
+    n = personalizations["repeat"].dropna().nunique()
+    return f"{setup}, {f'repeat {repeat + 1} of {n}' if n > 1 else 'one repeat'}"
 
 
 def _configuration(setup: str) -> str:

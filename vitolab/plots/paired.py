@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.stats import binomtest
 
-from vitolab.intervals import resampled_ratio, worded
+from vitolab.intervals import heading, resampled_ratio, worded
 from vitolab.methods import CONTINUOUS_AGENT, METHODS, PAPER
 from vitolab.methods import label as method_label
 from vitolab.plots.style import METHOD_COLORS
@@ -140,32 +140,43 @@ def paired(one: pd.DataFrame, other: pd.DataFrame) -> Pair | None:
     )
 
 
-def comparison_table(
-    personalizations: pd.DataFrame,
-    methods: Sequence[str] = AGENTS,
-    others: Sequence[str] | None = None,
-) -> pd.DataFrame:
-    """Methods beside every other one, patient by patient.
+@dataclass(frozen=True)
+class Comparison:
+    """Names that belong to a pair.
+
+    Attributes
+    ----------
+    setup, method, other : str
+    pair : Pair
+    """
+
+    setup: str
+    method: str
+    other: str
+    pair: Pair
+
+
+def comparisons(
+    personalizations: pd.DataFrame, methods: Sequence[str] = AGENTS
+) -> list[Comparison]:
+    """Compare methods with every other one, patient by patient.
 
     Parameters
     ----------
     personalizations : DataFrame
-        Of each method the largest training counts.
+        Of each method the largest training counts; single runs at a start do not.
     methods : sequence of str
         Those that the others are compared with, where they took part.
-    others : sequence of str, optional
-        By default all that personalise, single runs at a start not.
 
     Returns
     -------
-    DataFrame
-        One row per setup, method and other method: see `Pair`.
+    list of Comparison
+        One per setup, method and other method.
     """
     rows = largest(personalizations)
-    if others is None:
-        known = order_of([*METHOD_COLORS, *rows["method"]])
-        others = [name for name in known if not _is_a_start(name)]
-    table = []
+    known = order_of([*METHOD_COLORS, *rows["method"]])
+    others = [name for name in known if not _is_a_start(name)]
+    found = []
     for setup in setups_of(rows["setup"]):
         of_setup = rows[rows["setup"] == setup]
         by_method = {str(name): own for name, own in of_setup.groupby("method", sort=False)}
@@ -173,8 +184,34 @@ def comparison_table(
             for other in [name for name in others if name in by_method and name != method]:
                 pair = paired(by_method[method], by_method[other])
                 if pair is not None:
-                    names = {"method": method_label(method), "beside": method_label(other)}
-                    table.append({"setup": setup} | names | pair_columns(pair))
+                    found.append(Comparison(setup, method, other, pair))
+    return found
+
+
+def comparison_table(found: Sequence[Comparison]) -> pd.DataFrame:
+    """Numbers of `comparisons`, one row each."""
+    table = []
+    for each in found:
+        pair = each.pair
+        table.append(
+            {
+                "setup": each.setup,
+                "method": method_label(each.method),
+                "beside": method_label(each.other),
+                "patients": pair.patients,
+                "solved more often": pair.better,
+                "less often": pair.worse,
+                "p (McNemar)": float(f"{pair.p:.2g}"),
+                "more success, points": round(pair.success[0], 1),
+                heading("more success"): worded(pair.success[1:]),
+                "runs, all": round(pair.runs[0], 1),
+                "runs of the other": round(pair.runs[1], 1),
+                "more runs": round(pair.difference[0], 1),
+                heading("more runs"): worded(pair.difference[1:]),
+                "runs of the other, times": round(pair.ratio[0], 2),
+                heading("times"): worded(pair.ratio[1:], 2),
+            }
+        )
     return pd.DataFrame(table)
 
 
@@ -182,21 +219,3 @@ def _is_a_start(name: str) -> bool:
     """Whether a method is a single run at a start."""
     method = METHODS.get(name)
     return method is not None and method.training is None and method.build is None
-
-
-def pair_columns(pair: Pair) -> dict[str, object]:
-    """Columns of a table that holds a pair."""
-    return {
-        "patients": pair.patients,
-        "solved more often": pair.better,
-        "less often": pair.worse,
-        "p (McNemar)": float(f"{pair.p:.2g}"),
-        "more success, points": round(pair.success[0], 1),
-        "more success, 95 %": worded(pair.success[1:]),
-        "runs, all": round(pair.runs[0], 1),
-        "runs of the other": round(pair.runs[1], 1),
-        "more runs": round(pair.difference[0], 1),
-        "more runs, 95 %": worded(pair.difference[1:]),
-        "runs of the other, times": round(pair.ratio[0], 2),
-        "times, 95 %": worded(pair.ratio[1:], 2),
-    }

@@ -13,6 +13,8 @@ from vitolab.methods import PAPER
 from vitolab.models.circulation.about import PAPER_N_STATES
 from vitolab.models.electrophysiology.about import MODEL as ELECTROPHYSIOLOGY
 
+# reference methods of the paper (sections 3.2.3 and 3.3.3)
+SIMPLEX, SIMPLEX_PLAIN, BOBYQA_SIMPLE = "nelder-mead", "nelder-mead-unweighted", "bobyqa-simple"
 # number of representative states (section 3.3.2)
 N_STATES = PAPER_N_STATES
 # samples per patient at which the performance plateau begins (table in section 4.1)
@@ -59,7 +61,7 @@ class Reported(NamedTuple):
 # stand beside the cascade without a limit.
 EP_METHODS = {
     PAPER: Reported(67.0, 31.8, (4.1, 5.6), (12.4, 13.3)),
-    "bobyqa-simple": Reported(49.0, 20.1, (4.4, 10.8), (15.5, 18.6), (13, 37)),
+    BOBYQA_SIMPLE: Reported(49.0, 20.1, (4.4, 10.8), (15.5, 18.6), (13, 37)),
     "bobyqa-cascade-stable": Reported(68.0, 86.6, (0.1, 0.2), (11.2, 15.8), (31, 51)),
 }
 EP_PATIENTS = 75
@@ -75,5 +77,5 @@ PLATEAU |= dict.fromkeys(EP_SETUPS, 3_000)
 # by success rate
 SAMPLES_FOR = {
     80.0: SAMPLES_FOR_80,
-    EP_METHODS["bobyqa-simple"].success: dict.fromkeys(EP_SETUPS, "≤ 100"),
+    EP_METHODS[BOBYQA_SIMPLE].success: dict.fromkeys(EP_SETUPS, "≤ 100"),
 }

@@ -80,7 +80,7 @@ def scouting_curves(
                 ylim=limits,
             )
         )
-    dotted = " (dotted: the paper's n_S)" if set(setups) & set(paper_states) else ""
+    dotted = "; dotted: the paper's n_S" if set(setups) & set(paper_states) else ""
     return layout(panels, columns=2, title=f"{patients}, {bands(rows)}{dotted}")
 
 

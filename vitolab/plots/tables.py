@@ -75,7 +75,7 @@ def _paper_says(setup: str, method: str, samples: int) -> str:
     """The paper's number for one row."""
     if setup == "2p" and method == PAPER and samples >= paper.RUNS_2P_FROM:
         return f"{paper.RUNS_2P:.1f} runs"
-    if setup == "2p" and method == "nelder-mead":
+    if setup == "2p" and method == paper.SIMPLEX:
         return f"{paper.RUNS_2P_SIMPLEX} runs, best start"
     if setup in paper.EP_SETUPS and method == PAPER and samples in paper.EP_RUNS:
         return f"{paper.EP_RUNS[samples]} runs"
@@ -205,7 +205,7 @@ def weighting_table(personalizations: pd.DataFrame) -> pd.DataFrame:
     table = []
     for setup in order_of(personalizations["setup"].tolist()):
         own = personalizations[personalizations["setup"] == setup]
-        names = ("nelder-mead", "nelder-mead-unweighted")
+        names = (paper.SIMPLEX, paper.SIMPLEX_PLAIN)
         normalised, plain = (own[own["method"] == name] for name in names)
         pair = paired(normalised, plain) if len(normalised) and len(plain) else None
         if pair is None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from vitolab.fit import Fit, StopReason
 from vitolab.problem import FloatArray, Patient
-from vitolab.reference.optimiser import Counter, EndedError, Optimiser, unit_of
+from vitolab.reference.optimiser import Counter, EndedError, Optimiser
 
 STEP = 0.25
 X_TOLERANCE = 1e-4
@@ -43,7 +43,7 @@ class BobyqaSimple(Optimiser):
         self, patient: Patient, start: FloatArray, max_runs: int, rng: np.random.Generator
     ) -> Fit:
         """Run the optimiser once."""
-        counter = Counter(self.problem, patient, max_runs)
+        counter = self.counter(patient, max_runs)
         failed = FAILED * float(self.problem.tolerance.sum())
 
         def objective(unit: FloatArray) -> float:
@@ -51,7 +51,7 @@ class BobyqaSimple(Optimiser):
             return value if np.isfinite(value) else failed
 
         try:
-            _minimize(objective, unit_of(self.problem, start))
+            _minimize(objective, self.unit(start))
         except EndedError as ended:
             return counter.fit(ended.reason)
         return counter.fit(StopReason.STALLED)
@@ -137,8 +137,8 @@ class BobyqaCascade(Optimiser):
         self, patient: Patient, start: FloatArray, max_runs: int, rng: np.random.Generator
     ) -> Fit:
         """Take the stages in turns."""
-        counter = Counter(self.problem, patient, HARD_LIMIT if self.until_stable else max_runs)
-        unit = unit_of(self.problem, start)
+        counter = self.counter(patient, HARD_LIMIT if self.until_stable else max_runs)
+        unit = self.unit(start)
         c = np.full(self.problem.n_objectives, np.inf)
         ends = [unit]
         try:

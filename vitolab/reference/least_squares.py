@@ -30,8 +30,6 @@ class LeastSquares(Optimiser):
     problem : Problem
     multistart : bool
         Start again uniformly in Ω, within the same budget, when the solver ends unsolved.
-    from_default : bool
-        Start at the default values of the parameters, where no start is given.
 
     Examples
     --------
@@ -43,14 +41,6 @@ class LeastSquares(Optimiser):
     """
 
     multistart: bool = False
-    from_default: bool = False
-
-    def personalize(self, patient: Patient, *, max_runs: int | None = None, seed: int = 0) -> Fit:
-        """Personalise one patient; see `Optimiser.personalize`."""
-        if not self.from_default:
-            return super().personalize(patient, max_runs=max_runs, seed=seed)
-        start = self.problem.default[np.newaxis]
-        return self.personalize_from(patient, start, max_runs=max_runs, seed=seed)[0]
 
     def _fit(
         self, patient: Patient, start: FloatArray, max_runs: int, rng: np.random.Generator
@@ -80,6 +70,11 @@ def least_squares_from(
         At least one; those beyond Ω start on its border.
     max_runs : int
         Forward runs from all of them, those of finite differences included.
+
+    Raises
+    ------
+    ValueError
+        If no run is allowed or a measurement is missing.
     """
     counter, scale, psi = Counter(problem, patient, max_runs), Scale(problem), problem.tolerance
     reason = StopReason.STALLED

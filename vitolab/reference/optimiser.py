@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from vitolab.asked import checked_seed
 from vitolab.failures import Failure
-from vitolab.files import stream
+from vitolab.files import bits, stream
 from vitolab.fit import Event, Fit, StopReason, Trace, budget, check_budget
 from vitolab.objects import Value
 from vitolab.problem import FloatArray, Patient, Problem
+from vitolab.scale import Scale
 
 
 class EndedError(Exception):
@@ -26,8 +27,11 @@ class EndedError(Exception):
 class Counter:
     """Runs the model for an optimiser, records every run and enforces the stop rule."""
 
-    def __init__(self, problem: Problem, patient: Patient, max_runs: int) -> None:
+    def __init__(
+        self, problem: Problem, patient: Patient, max_runs: int, *, by_ratio: bool = False
+    ) -> None:
         check_budget(max_runs)
+        self._scale = Scale(problem) if by_ratio else None
         self.problem, self.patient, self.max_runs = problem, patient, max_runs
         self.z = problem.measured(patient)
         self.expected: list[FloatArray | None] = []
@@ -39,6 +43,8 @@ class Counter:
 
     def misfit(self, unit: FloatArray) -> FloatArray:
         """Misfit at a point of the unit cube; see `run`."""
+        if self._scale is not None:
+            return self.run(self._scale.parameters(unit))
         x = self.problem.lower + unit * (self.problem.upper - self.problem.lower)
         return self.run(np.clip(x, self.problem.lower, self.problem.upper))
 
@@ -94,12 +100,40 @@ class Counter:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Optimiser(Value, ABC):
-    """What the reference methods share: where they start."""
+    """What the reference methods share: where they start, and how they move.
+
+    Attributes
+    ----------
+    problem : Problem
+    from_default : bool
+        Start at the default values of the parameters, where no start is given.
+    by_ratio : bool
+        Move parameters with a logarithmic scale by ratio; otherwise by difference.
+    """
 
     problem: Problem
+    from_default: bool = field(default=False, kw_only=True)
+    by_ratio: bool = field(default=False, kw_only=True)
+
+    def counter(self, patient: Patient, max_runs: int) -> Counter:
+        """Counter of the forward runs of one patient."""
+        return Counter(self.problem, patient, max_runs, by_ratio=self.by_ratio)
+
+    def unit(self, x: FloatArray) -> FloatArray:
+        """Coordinates of x in the unit cube in which it moves."""
+        if not self.by_ratio:
+            return unit_of(self.problem, x)
+        return np.clip(Scale(self.problem).unit(x), 0.0, 1.0)
+
+    def start(self, seed: int) -> FloatArray:
+        """Where it starts if no start is given: `random_start`, or the default values."""
+        if self.from_default:
+            default: FloatArray = self.problem.default
+            return default
+        return random_start(self.problem, seed)
 
     def personalize(self, patient: Patient, *, max_runs: int | None = None, seed: int = 0) -> Fit:
-        """Personalise one patient from the random start of a seed, see `random_start`.
+        """Personalise one patient from the start of a seed, see `start`.
 
         Parameters
         ----------
@@ -117,7 +151,7 @@ class Optimiser(Value, ABC):
         ValueError
             If no run is allowed or a measurement is missing.
         """
-        start = random_start(self.problem, seed)[np.newaxis]
+        start = self.start(seed)[np.newaxis]
         return self.personalize_from(patient, start, max_runs=max_runs, seed=seed)[0]
 
     def personalize_from(
@@ -133,6 +167,7 @@ class Optimiser(Value, ABC):
             Largest number of forward runs from each start, the first one included; by default 50
             per parameter.
         seed : int
+            The outcome of a start does not depend on the other starts.
 
         Returns
         -------
@@ -149,9 +184,9 @@ class Optimiser(Value, ABC):
                 patient,
                 start,
                 allowed,
-                stream("optimiser", self.problem.name, seed, patient.name, i),
+                stream("optimiser", self.problem.name, seed, patient.name, bits(start)),
             )
-            for i, start in enumerate(starts)
+            for start in starts
         ]
 
     @abstractmethod
@@ -171,7 +206,7 @@ class StartOnly(Optimiser):
         """Run the model at the start."""
         counter = Counter(self.problem, patient, 1)
         try:
-            counter.misfit(unit_of(self.problem, start))
+            counter.misfit(self.unit(start))
         except EndedError as ended:
             return counter.fit(ended.reason)
         return counter.fit(StopReason.BUDGET)
@@ -184,15 +219,25 @@ def random_start(problem: Problem, seed: int) -> FloatArray:
     (section 3.3.3), so that the best of these repeats is a choice of start, not of luck patient
     by patient.
 
+    Parameters
+    ----------
+    problem : Problem
+    seed : int
+
     Returns
     -------
     ndarray, shape (n_parameters,)
+
+    Raises
+    ------
+    ValueError
+        If the seed is no whole number from 0 to 2^63 - 1.
     """
     start: FloatArray = problem.draw(stream("start", problem.name, checked_seed(seed)))[0]
     return start
 
 
 def unit_of(problem: Problem, x: FloatArray) -> FloatArray:
-    """Coordinates of x in the unit cube."""
+    """Coordinates of x in the unit cube, shape (..., n_parameters), as that of x."""
     unit: FloatArray = (x - problem.lower) / (problem.upper - problem.lower)
     return np.clip(unit, 0.0, 1.0)

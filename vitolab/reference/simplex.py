@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.optimize import minimize
 
 from vitolab.fit import Fit, StopReason
 from vitolab.problem import FloatArray, Patient
-from vitolab.reference.optimiser import Counter, EndedError, Optimiser, unit_of
+from vitolab.reference.optimiser import EndedError, Optimiser
+from vitolab.scale import Scale
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,6 +26,9 @@ class NelderMead(Optimiser):
     width : float or None
         Edge of the first simplex as a share of Ω. The paper names none: None is the rule of the
         common implementations, 5 % of each parameter's value.
+    by_ratio : bool
+        As for all optimisers; the paper's parameters, those of the circulation, have no
+        logarithmic scale.
 
     Examples
     --------
@@ -37,12 +41,13 @@ class NelderMead(Optimiser):
 
     weighted: bool = True
     width: float | None = None
+    by_ratio: bool = field(default=True, kw_only=True)
 
     def _fit(
         self, patient: Patient, start: FloatArray, max_runs: int, rng: np.random.Generator
     ) -> Fit:
         """Run one simplex."""
-        counter = Counter(self.problem, patient, max_runs)
+        counter = self.counter(patient, max_runs)
         weight = 1.0 / self.problem.tolerance if self.weighted else 1.0
 
         def objective(unit: FloatArray) -> float:
@@ -54,7 +59,7 @@ class NelderMead(Optimiser):
             with np.errstate(invalid="ignore"):
                 minimize(
                     objective,
-                    unit_of(self.problem, start),
+                    self.unit(start),
                     method="Nelder-Mead",
                     bounds=[(0.0, 1.0)] * self.problem.n_parameters,
                     options={
@@ -73,9 +78,14 @@ class NelderMead(Optimiser):
 
         An edge that would leave the cube points inwards.
         """
-        unit = unit_of(self.problem, start)
+        unit = self.unit(start)
         span = self.problem.upper - self.problem.lower
-        edge = 0.05 * start / span if self.width is None else np.full(len(unit), self.width)
+        edge = 0.05 * start / span
+        scale = Scale(self.problem)
+        if self.by_ratio and scale.is_by_ratio:
+            edge = scale.unit(1.05 * start) - scale.unit(start)
+        if self.width is not None:
+            edge = np.full(len(unit), self.width)
         edge = np.where(edge == 0.0, 0.00025, edge)
         edge = np.where((unit + edge > 1.0) | (unit + edge < 0.0), -edge, edge)
         corners: FloatArray = np.concatenate([unit[np.newaxis], unit + np.diag(edge)])

@@ -79,7 +79,13 @@ def assemble(
 
 
 def joined(paths: Sequence[Path], keys: Sequence[str]) -> pd.DataFrame:
-    """Rows of all parts, sorted by their keys."""
+    """Rows of all parts, sorted by their keys.
+
+    Raises
+    ------
+    ValueError
+        If a part is damaged or lacks a key.
+    """
     import pandas as pd
 
     tables = []
@@ -87,7 +93,9 @@ def joined(paths: Sequence[Path], keys: Sequence[str]) -> pd.DataFrame:
         try:
             table = read_table(path)
         except ValueError:
-            raise ValueError(f"{path}: damaged, delete it and run again") from None
+            raise ValueError(
+                f"{path}: damaged, expected a table: delete it and run again"
+            ) from None
         _check_columns(str(path), table, keys)
         # a column of one part may hold nothing but nulls, and then has no type of its own
         tables.append(table.astype(dict.fromkeys(_NULLABLE, "Int64")))
@@ -113,7 +121,7 @@ def _check_columns(what: str, table: pd.DataFrame, names: Sequence[str]) -> None
     """Refuse a table that lacks a column."""
     for name in names:
         if name not in table.columns:
-            raise ValueError(f"{what}: column {name!r} is missing")
+            raise ValueError(f"{what}: column {name!r} is missing, expected it")
 
 
 def tabulate_failures(path: Path) -> None:

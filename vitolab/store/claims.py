@@ -101,7 +101,13 @@ def last_claims(folder: Path) -> dict[str, Path]:
 
 
 def take(folder: Path, fingerprint: str) -> Path:
-    """Create the next claim of a fingerprint; the file system lets one process succeed."""
+    """Create the next claim of a fingerprint; the file system lets one process succeed.
+
+    Raises
+    ------
+    RunInUse
+        If another process computes this run, or is just starting it.
+    """
     claims = folder / ".claims"
     claims.mkdir(parents=True, exist_ok=True)
     last = last_claims(folder).get(fingerprint[:16])

@@ -31,7 +31,7 @@ _TEXT = {"text", "stop_reason", "not_measured", "note", "history"}
 #: Whole numbers, and those that may be missing.
 _WHOLE = {"iteration", "action", "state", "seed"} | {f"n_{what}" for what in ("runs", "retries")}
 _NULLABLE = {"n_failed", "n_restarts", "n_states", "n_samples", "repeat", "start"}
-_NULLABLE |= {"n_states_used", "n_training_runs", "position", *IN_ORDER}
+_NULLABLE |= {"n_states_used", "n_training_runs", "max_runs", "position", *IN_ORDER}
 _NUMBERS = {"z", "truth", "misfit", "x", "y", "c", "e", "why", "last"}
 #: Columns that a table has for all parameters or objectives of a problem, or for none.
 _OF_PROBLEM = {"x": "parameters", "last": "parameters"} | dict.fromkeys(
@@ -60,7 +60,7 @@ def check_table(
     """
     for column in _NEEDED[name]:
         if column not in table.columns:
-            raise ValueError(f"{file}: column {column!r} is missing")
+            raise ValueError(f"{file}: column {column!r} is missing, expected it")
     for column in map(str, table.columns):
         expected = _expected(column, table[column])
         if expected:
@@ -72,7 +72,9 @@ def check_table(
                 continue
             for item in getattr(problems[setup], what):
                 if f"{group}:{item.name}" not in table.columns:
-                    raise ValueError(f"{file}: column '{group}:{item.name}' is missing")
+                    raise ValueError(
+                        f"{file}: column '{group}:{item.name}' is missing, expected it"
+                    )
 
 
 def _expected(column: str, values: pd.Series[Any]) -> str:

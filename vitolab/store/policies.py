@@ -24,7 +24,7 @@ class Knowledge:
     ----------
     states : StateSpace
     policy : Policy
-        Of those states, with the default threshold where it was read: a run does not store it.
+        Of those states. Runs that do not say its threshold (``epsilon``) used the paper's.
     visits : ndarray of int, shape (n_states, n_actions), or None
         Times each action was seen in each state; None where the run did not store them.
     mdp : MDP or None
@@ -68,6 +68,7 @@ def knowledge_arrays(
     found: dict[str, NDArray[Any]] = {
         "centroids": states.centroids,
         "squared": np.array(states.squared),
+        "epsilon": np.array(policy.epsilon, dtype=np.float64),
         "q": policy.q,
         "v": policy.v,
         "residuals": policy.residuals,
@@ -129,6 +130,11 @@ def read_knowledge(arrays: Mapping[str, NDArray[Any]], setup: str, problem: Prob
             f"setup {setup}: squared has shape {squared.shape} and type {squared.dtype}, expected "
             "one truth value"
         )
+    epsilon = own.get("epsilon", np.array(Policy.epsilon))
+    if epsilon.shape != () or epsilon.dtype.kind != "f" or not 0.0 <= float(epsilon) <= 1.0:
+        raise ValueError(
+            f"setup {setup}: epsilon is {epsilon!r:.60}, expected one number from 0 to 1"
+        )
     mdp = None
     if all(name in own for name in _COUNTS) and len(own["counts_indptr"]) == rows * m + 1:
         start, successor, counts = (own[name] for name in _COUNTS)
@@ -144,6 +150,7 @@ def read_knowledge(arrays: Mapping[str, NDArray[Any]], setup: str, problem: Prob
         Policy(
             q[:n],
             v[:n],
+            float(epsilon),
             residuals=own.get("residuals", np.empty(0)),
             failing=of_states(failing),
         ),

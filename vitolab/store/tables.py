@@ -108,7 +108,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     frame = pd.DataFrame(rows)
     nullable = ["n_states", "n_samples", "repeat", "start", "n_states_used"]
     # not of methods that learn nothing, or not from one patient after the other
-    nullable += [name for name in ("n_training_runs", *IN_ORDER) if name in frame]
+    nullable += [name for name in ("n_training_runs", "max_runs", *IN_ORDER) if name in frame]
     return frame.astype(dict.fromkeys(nullable, "Int64"))
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from vitolab.catalogue import CIRCULATION, ELECTROPHYSIOLOGY
 from vitolab.methods import AGENTS, REFERENCES
+from vitolab.settings import Settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,14 +35,32 @@ EP: Mapping[str, Any] = {
 #: Patients of the frozen cohorts.
 N_CIRCULATION = CIRCULATION.n_patients
 N_HEARTS = ELECTROPHYSIOLOGY.n_patients
+#: How the paper's agent acts: the threshold of its policy (section 2.4), and the recurrence of a
+#: parameter vector that is an oscillation (section 2.6).
+ACTING: Mapping[str, Any] = {"epsilon": Settings.epsilon, "recurrences": Settings.recurrences}
 #: Methods that a user would take instead of an agent.
 PEERS = ["nelder-mead", "least-squares", "least-squares-multistart"]
 #: What a user would build who has the walks that an agent learns from.
 OPPONENTS = ["least-squares-nearest", "quadratic", "gp-emulator", "correlation"]
 #: The paper's simplex methods, and its peers; for any problem.
-SIMPLEX_AND_PEERS = ["nelder-mead", "nelder-mead-unweighted", "nelder-mead-wide", *PEERS[1:]]
-#: The paper's methods of electrophysiology, and its peers.
-BOBYQA_AND_PEERS = ["bobyqa-simple", "bobyqa-cascade", "bobyqa-cascade-stable", *PEERS[1:]]
+SIMPLEX_AND_PEERS = [
+    "nelder-mead",
+    "nelder-mead-unweighted",
+    "nelder-mead-wide",
+    "nelder-mead-default",
+    *PEERS[1:],
+    "least-squares-default",
+]
+#: The paper's methods of electrophysiology, and its peers; speeds act by ratio, which is shown.
+BOBYQA_AND_PEERS = [
+    "bobyqa-simple",
+    "bobyqa-simple-ratio",
+    "bobyqa-simple-default",
+    "bobyqa-cascade",
+    "bobyqa-cascade-stable",
+    *PEERS[1:],
+    "least-squares-default",
+]
 
 
 class StoredRun(Protocol):
@@ -137,6 +156,15 @@ class Section:
     name: str
     title: str
     build: Callable[[StoredRun, int], Content]
+
+
+def check_acting(study: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Refuse what an agent cannot act by, see `ACTING`; nothing follows from these parameters."""
+    try:
+        Settings(**{name: parameters[name] for name in ACTING})
+    except ValueError as error:
+        raise ValueError(f"{study}: {error}") from None
+    return {}
 
 
 def _nothing_follows(parameters: Mapping[str, Any]) -> Mapping[str, Any]:

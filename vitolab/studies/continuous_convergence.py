@@ -3,40 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from vitolab.methods import HINDSIGHT_REPLAYS
 from vitolab.studies import shared
 from vitolab.studies.base import (
+    ACTING,
     EP_STATES,
     N_CIRCULATION,
     N_HEARTS,
     N_STATES,
     OPPONENTS,
     PEERS,
-    Content,
-    Section,
-    StoredRun,
     Study,
+    check_acting,
     choices,
 )
 
 _AGENTS: Mapping[str, Any] = {
+    **ACTING,
     "n_states": {**N_STATES, **EP_STATES},
     "mode": "table",
-    "agents": ["vito", "vito-hindsight", "vito-continuous", *OPPONENTS],
-    "n_replays": 5,
+    "agents": ["vito", "vito-nearest", "vito-hindsight", "vito-continuous", *OPPONENTS],
+    "n_replays": HINDSIGHT_REPLAYS,
     "episode": 1,
     "n_repeats": 1,
 }
-
-
-def _curves(stored: StoredRun, repeat: int) -> Content:
-    from vitolab import plots
-
-    part = shared.agents(stored, repeat)
-    solvable = ("Who can be solved at all", plots.solvable_table(stored.personalizations))
-    return replace(part, tables=(*part.tables, solvable))
 
 
 STUDY = Study(
@@ -67,6 +60,7 @@ STUDY = Study(
                 "6p": [2, 10, 100, 1000],
                 "bem": [2, 10, 100],
             },
+            "n_repeats": 3,
             "methods": [*PEERS, "least-squares-default"],
             "n_starts": 5,
         },
@@ -86,11 +80,12 @@ STUDY = Study(
             "n_starts": 100,
         },
     },
-    duration={"quick": "two minutes", "standard": "some hours", "paper": "days"},
-    sections=(Section("curves", "Curves", _curves), shared.PATIENTS),
+    duration={"quick": "two minutes", "standard": "about half a day", "paper": "days"},
+    sections=shared.EXPERIENCE,
     choices=choices("setups", "lead_fields", "mode", "agents", "methods"),
     least={"n_patients": 2, "n_ep_patients": 2},
     most={"n_patients": N_CIRCULATION, "n_ep_patients": N_HEARTS},
+    check=partial(check_acting, "continuous-convergence"),
     traces=True,
     tiny={
         "setups": ["2p"],

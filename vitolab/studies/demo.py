@@ -46,9 +46,10 @@ def demo(results: Path | str = Path("results")) -> list[RunInfo]:
     print(
         "\nThe functions and patients are synthetic: they show how methods are run and compared, "
         "not what they do\nfor a real patient. "
-        "Runs are forward runs of the model, each one counted; n is the "
-        "number of personalisations, for references\nof the clinical models patients times "
-        "random starts. Of several training sizes the largest is shown. This is\nthe quick size: "
+        "Runs are forward runs of the model, each one counted; not solved counts as all that were "
+        "allowed. n is the\nnumber of personalisations, for references of the clinical models "
+        "patients times random starts; 95 % intervals are over\nthe patients. Of several training "
+        "sizes the largest is shown. This is the quick size: "
         "the agent has few patients and samples to learn from. `--profile standard` takes all.\n"
     )
     for info in infos:
@@ -78,15 +79,15 @@ def standing(personalizations: pd.DataFrame) -> pd.DataFrame:
         See `vitolab.plots.summary.summarize`; by setup and method.
     """
     from vitolab.plots.summary import summarize
+    from vitolab.store.tables import largest
 
-    table = personalizations
-    for size in ("n_samples", "n_states"):
-        largest = table.groupby(["setup", "method"])[size].transform("max")
-        table = table[largest.isna() | (table[size] == largest)]
+    table = largest(personalizations)
     numbered = table.groupby("setup")["start"].transform(lambda start: start.notna().all())
     used = table.groupby(["setup", "start"])["method"].transform("nunique")
     methods = table.groupby("setup")["method"].transform("nunique")
-    summary = summarize(table[~numbered | (used == methods)], ["setup", "method"])
+    told = ("success", "runs_all")
+    kept = table[~numbered | (used == methods)]
+    summary = summarize(kept, ["setup", "method"], intervals=told)
     summary["reference"] = ~summary["method"].map(is_agent).astype(bool)
     ordered = summary.sort_values(["setup", "reference", "method"], ignore_index=True)
     return ordered.drop(columns="reference")
@@ -94,13 +95,20 @@ def standing(personalizations: pd.DataFrame) -> pd.DataFrame:
 
 def _table(summary: pd.DataFrame) -> str:
     """Text of a summary."""
+    from vitolab.intervals import worded
+    from vitolab.plots.summary import ends_of
+
     width = max(5, *(len(str(setup)) for setup in summary["setup"]))
-    head = f"{'setup':<{width}}  {'method':<26}{'success':>8}{'runs: all':>11}{'solved':>9}{'n':>7}"
+    head = (
+        f"{'setup':<{width}}  {'method':<26}{'success':>9}{'95 %':>16}{'runs: all':>11}{'95 %':>16}"
+        f"{'solved':>9}{'n':>7}"
+    )
     lines = [head]
     for row in summary.to_dict("records"):
         solved = "-" if math.isnan(row["runs_solved"]) else f"{row['runs_solved']:.1f}"
         lines.append(
             f"{row['setup']:<{width}}  {row['method']:<26}{row['success']:>7.1f} %"
-            f"{row['runs_all']:>11.1f}{solved:>9}{row['n']:>7}"
+            f"{worded(ends_of(row, 'success')):>16}{row['runs_all']:>11.1f}"
+            f"{worded(ends_of(row, 'runs_all')):>16}{solved:>9}{row['n']:>7}"
         )
     return "\n".join(lines)

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from vitolab.studies import shared
-from vitolab.studies.base import BOBYQA_AND_PEERS, EP, N_HEARTS, Content, StoredRun, Study, choices
+from vitolab.studies.base import (
+    ACTING,
+    BOBYQA_AND_PEERS,
+    EP,
+    N_HEARTS,
+    Content,
+    StoredRun,
+    Study,
+    check_acting,
+    choices,
+)
 
 
 def _numbers(stored: StoredRun, repeat: int) -> Content:
@@ -30,6 +42,7 @@ STUDY = Study(
             "mode": "table",
             "n_patients": 6,
             "n_samples": [10, 100, 1000],
+            **ACTING,
             "n_repeats": 1,
             "methods": BOBYQA_AND_PEERS,
             "n_starts": 5,
@@ -40,7 +53,8 @@ STUDY = Study(
             "mode": "table",
             "n_patients": N_HEARTS,
             "n_samples": [10, 30, 100, 300, 1000, 3000, 10_000],
-            "n_repeats": 1,
+            **ACTING,
+            "n_repeats": 3,
             "methods": BOBYQA_AND_PEERS,
             "n_starts": 20,
         },
@@ -50,18 +64,20 @@ STUDY = Study(
             "mode": "exact",
             "n_patients": N_HEARTS,
             "n_samples": [10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000],
+            **ACTING,
             "n_repeats": 5,
             "methods": BOBYQA_AND_PEERS,
             "n_starts": 100,
         },
     },
-    duration={"quick": "a minute", "standard": "15 minutes", "paper": "two days"},
+    duration={"quick": "a minute", "standard": "20 minutes", "paper": "two days"},
     sections=shared.convergence(
         ("bobyqa-simple", "bobyqa-cascade-stable", "least-squares-multistart"), _numbers
     ),
     choices=choices("lead_fields", "mode", "methods"),
     least={"n_patients": 2},
     most={"n_patients": N_HEARTS},
+    check=partial(check_acting, "ep-convergence"),
     traces=True,
     tiny={
         "n_patients": 2,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from vitolab.studies import shared
 from vitolab.studies.base import (
+    ACTING,
     BOBYQA_AND_PEERS,
     EP,
     N_HEARTS,
@@ -11,6 +14,7 @@ from vitolab.studies.base import (
     Section,
     StoredRun,
     Study,
+    check_acting,
     choices,
 )
 
@@ -37,6 +41,7 @@ STUDY = Study(
             "mode": "table",
             "n_patients": 6,
             "n_samples": 1000,
+            **ACTING,
             "n_repeats": 1,
             "methods": BOBYQA_AND_PEERS,
             "n_starts": 3,
@@ -47,7 +52,8 @@ STUDY = Study(
             "mode": "table",
             "n_patients": N_HEARTS,
             "n_samples": 10_000,
-            "n_repeats": 1,
+            **ACTING,
+            "n_repeats": 3,
             "methods": BOBYQA_AND_PEERS,
             "n_starts": 20,
         },
@@ -57,16 +63,18 @@ STUDY = Study(
             "mode": "exact",
             "n_patients": N_HEARTS,
             "n_samples": 100_000,
-            "n_repeats": 1,
+            **ACTING,
+            "n_repeats": 5,
             "methods": BOBYQA_AND_PEERS,
             "n_starts": 100,
         },
     },
-    duration={"quick": "a minute", "standard": "15 minutes", "paper": "most of a day"},
-    sections=(shared.METHODS, Section("numbers", "Numbers", _numbers)),
+    duration={"quick": "a minute", "standard": "20 minutes", "paper": "most of a day"},
+    sections=(shared.METHODS, shared.PAIRED, Section("numbers", "Numbers", _numbers)),
     choices=choices("lead_fields", "mode", "methods"),
     least={"n_patients": 2},
     most={"n_patients": N_HEARTS},
+    check=partial(check_acting, "ep-personalization"),
     traces=True,
     policy=True,
     tiny={

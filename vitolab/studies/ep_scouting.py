@@ -23,7 +23,7 @@ STUDY = Study(
             "mode": "table",
             "n_states": [10, 20, 35, 50, 75, 100, 120, 150, 200, 300, 400, 500],
             "n_samples": 10_000,
-            "n_repeats": 2,
+            "n_repeats": 3,
             "max_runs": EP["max_runs"],
         },
         "paper": {
@@ -35,7 +35,7 @@ STUDY = Study(
             "max_runs": EP["max_runs"],
         },
     },
-    duration={"quick": "a minute", "standard": "10 minutes", "paper": "about two hours"},
+    duration={"quick": "a minute", "standard": "15 minutes", "paper": "about two hours"},
     sections=shared.SCOUTING,
     choices=choices("lead_fields", "mode"),
     traces=True,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from vitolab.asked import checked_chance
 from vitolab.catalogue import CIRCULATION, ELECTROPHYSIOLOGY, GLUCOSE, ROSENBROCK
 from vitolab.methods import AGENTS, METHODS, REFERENCES, learns_states
+from vitolab.settings import GIVE_UP
 from vitolab.studies.base import (
     N_CIRCULATION,
     N_HEARTS,
@@ -34,7 +35,7 @@ _ALL: Mapping[str, Any] = {
     "n_functions": 100,
     "mode": "table",
     "methods": ["vito-continuous", *OPPONENTS, "least-squares-multistart"],
-    "give_up": 0.001,
+    "give_up": GIVE_UP,
 }
 
 
@@ -88,7 +89,9 @@ def _paired(stored: StoredRun, repeat: int) -> Content:
 
     table = plots.paired_table(_rows(stored))
     if table.empty:
-        raise ValueError("the run holds no other method beside vito-continuous to compare it with")
+        raise ValueError(
+            "the run holds no method beside vito-continuous, expected one to compare it with"
+        )
     sentence = (
         "Both methods personalised the same patients in the same orders. A sign test "
         "(McNemar's with one order) counts the patients whom one solved in more orders than the "
@@ -104,7 +107,9 @@ def _giving_up(stored: StoredRun, repeat: int) -> Content:
 
     without, ends = without_giving_up(stored.personalizations)
     if ends.empty:
-        raise ValueError("the run holds nobody whom a method could give up")
+        raise ValueError(
+            "the run holds nobody whom a method could give up, expected rows of a method that may"
+        )
     table = giving_up_table(without[without["method"].isin(set(ends["method"]))], ends)
     sentence = (
         "The continuous agent once more, which ends a patient when its chance to meet all "

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
+from vitolab.methods import HINDSIGHT_REPLAYS
 from vitolab.studies import shared
-from vitolab.studies.base import EP_STATES, N_CIRCULATION, N_HEARTS, N_STATES, PEERS, Study, choices
+from vitolab.studies.base import (
+    ACTING,
+    EP_STATES,
+    N_CIRCULATION,
+    N_HEARTS,
+    N_STATES,
+    PEERS,
+    Study,
+    check_acting,
+    choices,
+)
 
 _HINDSIGHT: Mapping[str, Any] = {
+    **ACTING,
     "n_states": {**N_STATES, "rosenbrock": 100, **EP_STATES},
     "mode": "table",
-    "n_replays": 5,
+    "n_replays": HINDSIGHT_REPLAYS,
 }
 
 STUDY = Study(
@@ -51,7 +64,7 @@ STUDY = Study(
                 "6p": [10, 100, 1000],
                 "bem": [10, 100, 1000],
             },
-            "n_repeats": 1,
+            "n_repeats": 3,
             "methods": PEERS,
             "n_starts": 5,
         },
@@ -72,11 +85,12 @@ STUDY = Study(
             "n_starts": 100,
         },
     },
-    duration={"quick": "two minutes", "standard": "about two hours", "paper": "days"},
-    sections=(shared.AGENTS, shared.PATIENTS),
+    duration={"quick": "two minutes", "standard": "about five hours", "paper": "days"},
+    sections=(shared.AGENTS, shared.PAIRED, shared.PATIENTS),
     choices=choices("setups", "lead_fields", "mode", "methods"),
     least={"n_functions": 2, "n_patients": 2, "n_ep_patients": 2},
     most={"n_patients": N_CIRCULATION, "n_ep_patients": N_HEARTS},
+    check=partial(check_acting, "hindsight"),
     traces=True,
     tiny={
         "n_functions": 3,

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vitolab.studies.base import PEERS, Content, Section, StoredRun, Study, choices
+from vitolab.methods import AGENTS, CONTINUOUS_AGENT, learns_states
+from vitolab.studies.base import OPPONENTS, PEERS, Content, Section, StoredRun, Study, choices
 
 _BOLUS: Mapping[str, Any] = {"data": "", "n_samples": 100, "episode": 1}
 #: Subjects of the file that comes with the package.
 _SYNTHETIC = "synthetic subjects"
+#: The agent, and what else would learn from the same walks.
+_LEARNERS = [CONTINUOUS_AGENT, *OPPONENTS]
 
 
 def _forecast(stored: StoredRun, repeat: int) -> Content:
@@ -18,7 +21,9 @@ def _forecast(stored: StoredRun, repeat: int) -> Content:
     from vitolab.uncertainty import summary
 
     rows = stored.personalizations
-    method = "vito-continuous" if "vito-continuous" in set(rows["method"]) else rows["method"][0]
+    method = rows["method"][0]
+    if CONTINUOUS_AGENT in set(rows["method"]):
+        method = CONTINUOUS_AGENT
     table = summary.forecast_table(rows)
     subjects = "subjects of a file" if stored.parameters.get("data") else _SYNTHETIC
     sentence = (
@@ -44,13 +49,20 @@ STUDY = Study(
     notebook="prediction.ipynb",
     title="Does a personalised model predict? Arterial pressure after a fluid bolus",
     profiles={
-        "quick": {**_BOLUS, "methods": ["nelder-mead", "least-squares"]},
-        "standard": {**_BOLUS, "methods": PEERS},
-        "paper": {**_BOLUS, "methods": PEERS, "n_samples": 1000},
+        "quick": {
+            **_BOLUS,
+            "agents": [CONTINUOUS_AGENT],
+            "methods": ["nelder-mead", "least-squares"],
+        },
+        "standard": {**_BOLUS, "agents": _LEARNERS, "methods": PEERS},
+        "paper": {**_BOLUS, "agents": _LEARNERS, "methods": PEERS, "n_samples": 1000},
     },
     duration={"quick": "a minute", "standard": "two minutes", "paper": "some minutes"},
     sections=(Section("forecast", "Forecast", _forecast),),
-    choices=choices("methods"),
+    choices={
+        **choices("methods"),
+        "agents": tuple(name for name in AGENTS if not learns_states(name)),
+    },
     read=_read,
     tiny={"n_samples": 5},
 )

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitolab.display import say
-from vitolab.methods import METHODS, PAPER, learns_states
+from vitolab.fit import RUNS_PER_PARAMETER
+from vitolab.methods import HINDSIGHT_REPLAYS, METHODS, PAPER, learns_states
 from vitolab.studies import shared
 from vitolab.studies.base import PEERS, Content, Section, StoredRun, Study, choices
 
@@ -22,9 +23,9 @@ _OWN: Mapping[str, Any] = {
     "allow_missing": False,
     "learn_as_you_go": False,
     "agents": ["vito", "vito-continuous"],
-    "n_replays": 5,
+    "n_replays": HINDSIGHT_REPLAYS,
     "episode": 1,
-    "runs_per_parameter": 50,
+    "runs_per_parameter": RUNS_PER_PARAMETER,
 }
 
 
@@ -81,14 +82,13 @@ def _check(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 def _states(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
-    from vitolab.plots.summary import summarize
     from vitolab.studies import words
 
     rows = stored.personalizations[stored.personalizations["method"] == PAPER]
     if rows.empty:
         return Content("The paper's agent did not take part: the others have no states.")
     rows = rows[rows["n_samples"] == rows["n_samples"].max()]
-    table = words.named(summarize(rows, ["setup", "n_states"]))
+    table = words.told(rows, ["setup", "n_states"])
     return Content(
         words.sweep(rows, "n_states", "states"),
         plots.scouting_curves(rows, patients="patients of a file, leave-one-out"),
@@ -172,6 +172,7 @@ STUDY = Study(
         Section("curves", "Curves", _curves),
         shared.PATIENTS,
         shared.METHODS,
+        shared.PAIRED,
         Section("states", "Number of states", _states),
         Section("failures", "Failed runs", _failures),
     ),

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from vitolab.methods import PAPER
 from vitolab.studies import shared
-from vitolab.studies.base import Content, Section, StoredRun, Study, choices
+from vitolab.studies.base import (
+    ACTING,
+    Content,
+    Section,
+    StoredRun,
+    Study,
+    check_acting,
+    choices,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,18 +25,21 @@ if TYPE_CHECKING:
 
 #: The size of the standard profile; others change some of it.
 _GRID: Mapping[str, Any] = {
+    **ACTING,
     "n_functions": 100,
+    "n_evaluated": 5,
     "grid_size": 21,
     "n_samples": 1000,
     "n_states": 100,
     "max_runs": 1000,
+    "max_runs_restart": 10_000,
     "action_sets": ["base", "extended"],
     "borders": ["free", "clip"],
     "restarts": [False, True],
     "signs": ["signed", "absolute"],
     "methods": ["nelder-mead", "least-squares"],
     "n_compared": 40,
-    "n_repeats": 1,
+    "n_repeats": 10,
 }
 
 
@@ -113,11 +125,12 @@ def _success(stored: StoredRun, repeat: int) -> Content:
 
 def _numbers(stored: StoredRun, repeat: int) -> Content:
     from vitolab import plots
+    from vitolab.studies import words
 
-    table = plots.grid_table(stored.personalizations, stored.patients)
-    return Content(
-        "Every setup and method, beside the paper's words.", tables=(("Outcome", table),)
-    )
+    limits = [stored.parameters.get(name) for name in ("max_runs", "max_runs_restart")]
+    known = tuple(sorted({n for n in limits if isinstance(n, int)}))
+    table = plots.grid_table(stored.personalizations, stored.patients, limits=known)
+    return Content(words.grid_numbers(table), tables=(("Outcome", table),))
 
 
 STUDY = Study(
@@ -129,23 +142,27 @@ STUDY = Study(
         "quick": {
             **_GRID,
             "n_functions": 20,
+            "n_evaluated": 20,
             "grid_size": 11,
             "n_samples": 5000,
             "max_runs": 300,
+            "max_runs_restart": 300,
             "action_sets": ["base"],
             "borders": ["free"],
             "signs": ["signed"],
             "n_compared": 30,
+            "n_repeats": 1,
         },
         "standard": _GRID,
-        "paper": {**_GRID, "n_compared": 441, "n_repeats": 5},
+        "paper": {**_GRID, "n_evaluated": 100, "n_compared": 441},
     },
-    duration={"quick": "a minute", "standard": "15 minutes", "paper": "about two hours"},
+    duration={"quick": "a minute", "standard": "15 minutes", "paper": "about five hours"},
     sections=(
         Section("errors", "Errors", _errors),
         Section("success", "Success", _success),
         shared.PATHS,
         Section("numbers", "Numbers", _numbers),
+        shared.PAIRED,
     ),
     choices={
         **choices("methods"),
@@ -154,14 +171,17 @@ STUDY = Study(
         "signs": ("signed", "absolute"),
     },
     least={"n_functions": 2},
+    check=partial(check_acting, "rosenbrock-grid"),
     traces=True,
     policy=True,
     tiny={
         "n_functions": 3,
+        "n_evaluated": 2,
         "grid_size": 2,
         "n_samples": 50,
         "n_states": 10,
         "max_runs": 20,
+        "max_runs_restart": 40,
         "methods": ["nelder-mead"],
         "n_compared": 2,
     },

@@ -16,6 +16,7 @@ from typing import Any
 from vitolab.asked import checked_count, checked_seed
 from vitolab.display import say, shown
 from vitolab.files import atomic, checked_name, resolved, write_json
+from vitolab.methods import check_installed
 from vitolab.parallel.slurm import check_slurm, slurm
 from vitolab.parallel.workers import SCHEDULER, check_scheduler, is_exposed, processors
 from vitolab.store.claims import OutOfTime
@@ -81,6 +82,8 @@ def run(
     ValueError
         If a parameter is not one of the notebook, or not of its type, or the workers cannot be
         used.
+    CannotRun
+        If a method needs an extra that is missing.
     ConnectionError
         If the scheduler does not answer, or all workers are lost or refused; what is finished is
         kept.
@@ -89,6 +92,8 @@ def run(
     """
     notebook = find_notebook(study.notebook)
     parameters = checked_parameters(study, profile, overrides or {})
+    for name in ("agents", "methods"):
+        check_installed(parameters.get(name, ()))
     seed = checked_seed(seed, f"{study.name}: seed")
     asked = processors() if n_jobs is None else n_jobs
     jobs = checked_count(f"{study.name}: the number of jobs", asked)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from vitolab.methods import PAPER
+from vitolab.methods import METHODS as TABLE
+from vitolab.methods import PAPER, POLICY
 from vitolab.studies.base import Content, Section, StoredRun
 
 if TYPE_CHECKING:
@@ -51,6 +53,14 @@ def agents(
     return Content(words.agents(table), figure, (("All numbers", table),))
 
 
+def _experience(stored: StoredRun, repeat: int) -> Content:
+    from vitolab import plots
+
+    part = agents(stored, repeat)
+    solvable = ("Who can be solved at all", plots.solvable_table(stored.personalizations))
+    return replace(part, tables=(*part.tables, solvable))
+
+
 def _methods(stored: StoredRun, repeat: int) -> Content:
     from vitolab.plots.methods import methods_figure, methods_table
     from vitolab.plots.summary import order_of
@@ -60,6 +70,17 @@ def _methods(stored: StoredRun, repeat: int) -> Content:
     groups = [(setup, rows[rows["setup"] == setup]) for setup in order_of(rows["setup"].tolist())]
     table = methods_table(groups)
     return Content(words.methods(table), methods_figure(groups), (("Success and cost", table),))
+
+
+def _paired(stored: StoredRun, repeat: int) -> Content:
+    from vitolab import plots
+    from vitolab.studies import words
+
+    found = plots.comparisons(stored.personalizations)
+    if not found:
+        raise ValueError("the run holds no agent beside another method on the same patients")
+    table = plots.comparison_table(found)
+    return Content(words.in_pairs(found), tables=(("Method beside method", table),))
 
 
 def _patients(stored: StoredRun, repeat: int) -> Content:
@@ -101,7 +122,7 @@ def _scouting(stored: StoredRun, repeat: int) -> Content:
     from vitolab.studies import words
 
     rows = stored.personalizations[stored.personalizations["method"] == PAPER]
-    table = words.named(plots.summarize(rows, ["setup", "n_states"]))
+    table = words.told(rows, ["setup", "n_states"])
     return Content(
         words.sweep(rows, "n_states", "states"),
         plots.scouting_curves(stored.personalizations),
@@ -122,8 +143,9 @@ def _policies(stored: StoredRun, repeat: int) -> Content:
     from vitolab.studies import words
 
     rows = stored.personalizations
-    rows = rows[rows["method"].isin([PAPER, "vito-deterministic"])]
-    table = words.named(plots.summarize(rows, ["setup", "method", "n_samples"]))
+    alike = [name for name, method in TABLE.items() if method.training is POLICY]
+    rows = rows[rows["method"].isin(alike)]
+    table = words.told(rows, ["setup", "method", "n_samples"])
     return Content(
         words.drawing(rows),
         plots.policy_curves(stored.personalizations),
@@ -136,7 +158,7 @@ def _restarts(stored: StoredRun, repeat: int) -> Content:
     from vitolab.studies import words
 
     rows = stored.personalizations[stored.personalizations["method"] == PAPER]
-    table = words.named(plots.summarize(rows, ["setup", "n_samples"]))
+    table = words.told(rows, ["setup", "n_samples"])
     return Content(
         words.restarts(table),
         plots.restart_curves(stored.personalizations),
@@ -148,10 +170,14 @@ def _restarts(stored: StoredRun, repeat: int) -> Content:
 PATHS = Section("paths", "Paths", _paths)
 #: All methods beside each other.
 METHODS = Section("methods", "Methods", _methods)
+#: Agents beside every other method, patient by patient.
+PAIRED = Section("paired", "In pairs", _paired)
 #: Every patient in a table.
 PATIENTS = Section("patients", "Patients", _patients)
 #: Agents against training.
 AGENTS = Section("curves", "Curves", agents)
+#: What experience adds: agents against training, beside who can be solved at all.
+EXPERIENCE = (Section("curves", "Curves", _experience), PAIRED, PATIENTS)
 #: The number of states.
 SCOUTING = (
     Section("curves", "Curves", _scouting),
@@ -192,5 +218,6 @@ def convergence(
         Section("curves", "Curves", curves),
         Section("draws", "Stochastic policy", _policies),
         Section("restarts", "Restarts", _restarts),
+        PAIRED,
         Section("numbers", "Numbers", numbers),
     )

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from vitolab.catalogue import CIRCULATION
+from vitolab.methods import HINDSIGHT_REPLAYS
 from vitolab.studies import shared
 from vitolab.studies.base import (
+    ACTING,
     N_CIRCULATION,
+    OPPONENTS,
     PEERS,
     SIMPLEX_AND_PEERS,
     Content,
     Section,
     StoredRun,
     Study,
+    check_acting,
     choices,
 )
 
 _MANY: Mapping[str, Any] = {
+    **ACTING,
     "n_states": dict(CIRCULATION.n_states),
-    "n_replays": 5,
+    "n_replays": HINDSIGHT_REPLAYS,
     "episode": 1,
 }
 
@@ -45,7 +51,7 @@ STUDY = Study(
             "setups": ["2p", "6p", "12p"],
             "n_patients": 8,
             "n_samples": {"2p": [100], "6p": [100], "12p": [5, 100]},
-            "agents": ["vito", "vito-continuous"],
+            "agents": ["vito", "vito-continuous", "least-squares-nearest"],
             "n_repeats": 1,
             "methods": ["nelder-mead", "least-squares-multistart"],
             "n_starts": 2,
@@ -58,9 +64,9 @@ STUDY = Study(
                 **{setup: [100] for setup in ("2p", "3p", "5p", "6p", "9p")},
                 "12p": [5, 100, 1000],
             },
-            "agents": ["vito", "vito-hindsight", "vito-continuous"],
-            "n_repeats": 1,
-            "methods": PEERS,
+            "agents": ["vito", "vito-hindsight", "vito-continuous", *OPPONENTS],
+            "n_repeats": 3,
+            "methods": [*PEERS, "least-squares-default"],
             "n_starts": 3,
         },
         "paper": {
@@ -70,21 +76,23 @@ STUDY = Study(
             "n_samples": {
                 setup: [5, 100, 1000, 10000] for setup in ("2p", "3p", "5p", "6p", "9p", "12p")
             },
-            "agents": ["vito", "vito-hindsight", "vito-continuous"],
+            "agents": ["vito", "vito-hindsight", "vito-continuous", *OPPONENTS],
             "n_repeats": 5,
-            "methods": SIMPLEX_AND_PEERS,
+            "methods": [*SIMPLEX_AND_PEERS, "least-squares-default"],
             "n_starts": 100,
         },
     },
-    duration={"quick": "two minutes", "standard": "about an hour", "paper": "days"},
+    duration={"quick": "two minutes", "standard": "some hours", "paper": "days"},
     sections=(
         Section("scaling", "Number of parameters", _scaling),
         shared.AGENTS,
+        shared.PAIRED,
         shared.PATIENTS,
     ),
     choices=choices("setups", "agents", "methods"),
     least={"n_patients": 2},
     most={"n_patients": N_CIRCULATION},
+    check=partial(check_acting, "wbc-12p"),
     traces=True,
     tiny={
         "setups": ["2p", "3p"],

@@ -25,7 +25,7 @@ STUDY = Study(
                 "6p": [100, 200, 300, 400, 500, 600, 700, 800],
             },
             "n_samples": 1000,
-            "n_repeats": 2,
+            "n_repeats": 3,
         },
         "paper": {
             "setups": ["2p", "3p", "5p", "6p"],
@@ -38,7 +38,7 @@ STUDY = Study(
             "n_repeats": 5,
         },
     },
-    duration={"quick": "a minute", "standard": "10 minutes", "paper": "about half a day"},
+    duration={"quick": "a minute", "standard": "15 minutes", "paper": "about half a day"},
     sections=shared.SCOUTING,
     choices=choices("setups"),
     traces=True,

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from vitolab import plots
+from vitolab.intervals import heading, mean_interval, share_interval, worded
 from vitolab.methods import PAPER, REFERENCES, is_agent
 from vitolab.methods import label as method_label
-from vitolab.plots.summary import order_of, setups_of, summarize
+from vitolab.plots.paired import Comparison, paired
+from vitolab.plots.summary import MEASURES, charged_runs, order_of, setups_of, summarize
 from vitolab.store.records import ProblemRecord
 from vitolab.store.tables import largest
 
+#: Fewest patients of whom a sign test at 5 % can distinguish two methods.
+FEWEST = 6
+#: What stands in brackets behind a share or a mean.
+BRACKETS = "In brackets: 95 % intervals over the patients."
 _REFERENCES = {*REFERENCES, *map(method_label, REFERENCES)}
 
 _NAMES = {
@@ -28,9 +35,29 @@ _NAMES = {
 }
 
 
-def named(summary: pd.DataFrame) -> pd.DataFrame:
-    """A summary with columns as people read them, rounded."""
-    return summary.round(1).rename(columns=_NAMES)
+def told(personalizations: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """A summary with columns as people read them, rounded, and its intervals over the patients."""
+    summary = summarize(personalizations, by, intervals=MEASURES)
+    columns = {name: summary[name].round(1) for name in (*by, "n")}
+    for measure in MEASURES:
+        columns[measure] = summary[measure].round(1)
+        ends = zip(summary[f"{measure}_low"], summary[f"{measure}_high"], strict=True)
+        columns[heading(_NAMES[measure])] = pd.Series([worded(pair) for pair in ends])
+    return pd.DataFrame(columns).rename(columns=_NAMES)
+
+
+def share(rows: pd.DataFrame) -> str:
+    """Success of some personalisations in words, such as 92 % (80 to 97)."""
+    solved = rows["solved"].astype(float)
+    ends = worded(share_interval(rows, solved), 0)
+    return f"{100.0 * solved.mean():.0f} % ({ends})"
+
+
+def runs(rows: pd.DataFrame) -> str:
+    """Mean forward runs of some personalisations in words, such as 28.5 (20.1 to 36.9)."""
+    charged = charged_runs(rows)
+    ends = worded(mean_interval(rows, charged))
+    return f"{charged.mean():.1f}" + (f" ({ends})" if ends else "")
 
 
 def grid(setups: Sequence[str], starts: Sequence[pd.DataFrame]) -> str:
@@ -46,6 +73,25 @@ def grid(setups: Sequence[str], starts: Sequence[pd.DataFrame]) -> str:
     return "\n".join([*sentences, "Red dots are the minima of the functions."])
 
 
+def grid_numbers(table: pd.DataFrame) -> str:
+    """How often Vito ends well within each limit of runs; of `plots.grid_table`."""
+    sentences = []
+    for setup, own in table[table["method"] == PAPER].groupby("setup", sort=False):
+        limits = (
+            f"{row['success [%]']:.1f} % ({row[heading('success')]})"
+            + (f" within {row['runs allowed']} runs" if row["runs allowed"] else "")
+            for row in own.to_dict("records")
+        )
+        sentences.append(f"{setup}: Vito solves {', '.join(limits)}.")
+    return "\n".join(
+        [
+            *sentences,
+            "In brackets: 95 % intervals; functions and, of several, repeats are resampled. Not "
+            "solved counts as all runs that were allowed.",
+        ]
+    )
+
+
 def sweep(
     personalizations: pd.DataFrame, size: str, what: str, references: Sequence[str] = ()
 ) -> str:
@@ -53,21 +99,22 @@ def sweep(
     sentences = []
     for setup in order_of(personalizations["setup"].tolist()):
         own = personalizations[personalizations["setup"] == setup]
-        means = summarize(own[own["method"] == PAPER], [size])
-        if means.empty:
+        vito = own[own["method"] == PAPER]
+        sizes = sorted(vito[size].dropna().unique())
+        if not sizes:
             continue
-        first, last = means.iloc[0], means.iloc[-1]
-        line = f"{setup}: Vito solves {first['success']:.0f} %"
-        if len(means) > 1:
-            line += f" with {int(first[size]):,} and {last['success']:.0f} %"
-        line += f" with {int(last[size]):,} {what}, then with {last['runs_all']:.1f} forward runs "
+        first, last = (vito[vito[size] == each] for each in (sizes[0], sizes[-1]))
+        line = f"{setup}: Vito solves {share(first)}"
+        if len(sizes) > 1:
+            line += f" with {int(sizes[0]):,} and {share(last)}"
+        line += f" with {int(sizes[-1]):,} {what}, then with {runs(last)} forward runs "
         line += "on average over all patients"
         for name in references:
             rows = own[own["method"] == name]
             if len(rows):
-                line += f"; {plots.method_label(name)} {100 * rows['solved'].mean():.0f} %"
+                line += f"; {plots.method_label(name)} {share(rows)}"
         sentences.append(f"{line}.")
-    return "\n".join(sentences)
+    return "\n".join([*sentences, BRACKETS])
 
 
 def agents(table: pd.DataFrame) -> str:
@@ -76,14 +123,41 @@ def agents(table: pd.DataFrame) -> str:
     for setup, own in table.groupby("setup", sort=False, observed=True):
         last = own.drop_duplicates("method", keep="last")
         methods = (
-            f"{plots.method_label(row['method'])} {row['success of the solvable [%]']:.0f} %"
+            f"{plots.method_label(row['method'])} {row['success of the solvable [%]']:.0f} % "
+            f"({row[heading('success of the solvable')]})"
             + (f" in {row['runs, solved']:.1f} runs" if row["runs, solved"] > 0 else "")
             for row in last.to_dict("records")
         )
         sentences.append(
             f"{setup}, with most training, of those solved by any method: {'; '.join(methods)}."
         )
-    return "\n".join(sentences)
+    return "\n".join([*sentences, BRACKETS])
+
+
+def in_pairs(found: Sequence[Comparison]) -> str:
+    """Who makes fewer and more runs than whom, and how that was told."""
+    sentences = []
+    for setup, method in dict.fromkeys((each.setup, each.method) for each in found):
+        own = [each for each in found if (each.setup, each.method) == (setup, method)]
+        ranks: dict[str, list[str]] = {"fewer runs than": [], "more runs than": [], "as": []}
+        for each in own:
+            _, low, high = each.pair.difference
+            way = "fewer runs than" if high < 0 else "more runs than" if low > 0 else "as"
+            way = way if each.pair.patients >= FEWEST else "as"
+            ranks[way].append(plots.method_label(each.other))
+        said = [f"{way} {', '.join(names)}" for way, names in list(ranks.items())[:2] if names]
+        if ranks["as"]:
+            said.append(f"as many runs, within the interval, as {', '.join(ranks['as'])}")
+        sentences.append(f"{setup}: {plots.method_label(method)} makes {'; '.join(said)}.")
+    return "\n".join(
+        [
+            *sentences,
+            "Both methods of a pair personalised the same patients. The test is McNemar's exact "
+            "one, of several repeats or starts a sign test of the patients whom one solved more "
+            "often. Intervals are those of resampled patients, each with its mean; not solved "
+            "counts as the whole budget. Neither is corrected for the number of pairs.",
+        ]
+    )
 
 
 def drawing(personalizations: pd.DataFrame) -> str:
@@ -92,21 +166,26 @@ def drawing(personalizations: pd.DataFrame) -> str:
     for setup in order_of(personalizations["setup"].tolist()):
         own = personalizations[personalizations["setup"] == setup]
         own = own[own["n_samples"] == own["n_samples"].max()]
-        rate = 100.0 * own.groupby("method")["solved"].mean()
-        if len(rate) == 2:
+        drawn, best = own[own["method"] == PAPER], own[own["method"] != PAPER]
+        pair = paired(drawn, best) if len(drawn) and len(best) else None
+        if pair is not None:
             sentences.append(
-                f"{setup}: {rate[PAPER]:.0f} % solved when actions are drawn, "
-                f"{rate['vito-deterministic']:.0f} % when the best is taken."
+                f"{setup}: {share(drawn)} solved when actions are drawn, {share(best)} when the "
+                f"best is taken; {pair.better} patients more often and {pair.worse} less often "
+                f"(p = {pair.p:.2g})."
             )
-    return "\n".join(sentences) or "The run holds one kind of policy only."
+    if not sentences:
+        return "The run holds one kind of policy only."
+    return "\n".join([*sentences, BRACKETS])
 
 
 def restarts(table: pd.DataFrame) -> str:
     """Share solved without a restart, with most samples."""
     last = table.groupby("setup", sort=False).tail(1)
     return "\n".join(
-        f"{row['setup']}: {row['solved without restart [%]']:.0f} % of all patients are solved "
-        f"without a restart, with {int(row['samples per patient']):,} samples."
+        f"{row['setup']}: {row['solved without restart [%]']:.0f} % of all patients (95 % "
+        f"{row[heading('solved without restart [%]')]}) are solved without a restart, with "
+        f"{int(row['samples per patient']):,} samples."
         for row in last.to_dict("records")
     )
 
@@ -131,14 +210,19 @@ def methods(table: pd.DataFrame) -> str:
         others = own[own["method"].isin(_REFERENCES)]
         line = f"{setup}:"
         if len(vito):
-            line += f" Vito solves {vito['success [%]'].iloc[0]:.0f} % with "
+            line += f" Vito solves {_success(vito.iloc[0])} with "
             line += f"{vito['runs, all'].iloc[0]:.1f} forward runs on average over all patients"
         if len(others):
             best = others.iloc[int(others["success [%]"].argmax())]
             line += f"{',' if len(vito) else ''} {best['method']}, the best reference, "
-            line += f"{best['success [%]']:.0f} % with {best['runs, all']:.1f}"
+            line += f"{_success(best)} with {best['runs, all']:.1f}"
         sentences.append(f"{line}.")
-    return "\n".join(sentences)
+    return "\n".join([*sentences, BRACKETS])
+
+
+def _success(row: pd.Series[Any]) -> str:
+    """Success with its interval, of a row of `vitolab.plots.methods.methods_table`."""
+    return f"{row['success [%]']:.0f} % ({row[heading('success')]})"
 
 
 def paths(traces: pd.DataFrame) -> str:
@@ -164,9 +248,9 @@ def solved(personalizations: pd.DataFrame) -> str:
             trained = f" with {int(most.max()):,} samples per patient" if len(most) else ""
             sentences.append(
                 f"{setup}: {int(own['solved'].sum())} of {len(own)} solved by {method}{trained}, "
-                f"{own['n_runs'].mean():.1f} forward runs on average."
+                f"{share(own)}, {runs(own)} forward runs on average."
             )
-    return "\n".join(sentences)
+    return "\n".join([*sentences, BRACKETS])
 
 
 def by_patient(

@@ -76,10 +76,10 @@ class Continuing:
         if self.method not in AGENTS:
             return build(self.method, observed)
         known = self.experience.observing(observed)
-        if len(known.u) or METHODS[self.method].begins:
-            seed = child_seed(self.seed, "after", len(known.known))
+        if len(known.u) >= N_FIRST or METHODS[self.method].begins:
+            seed = child_seed(self.seed, "after", known.key)
             return learn([self.method], observed, known, seed, self.settings)[self.method]
-        return _Beginning(observed, self.method, self.settings)
+        return _Beginning(observed, self.method, self.settings, known)
 
     def personalize(self, patient: Patient, max_runs: int | None = None) -> Fit:
         """Personalise a patient; an error of the method is that patient's outcome."""
@@ -116,11 +116,12 @@ def can_continue(name: str) -> bool:
 
 @dataclass(frozen=True)
 class _Beginning:
-    """A method that has nothing to learn from: it begins with runs of the patient's own model."""
+    """A method with too few runs to learn from: it begins with runs of the patient's own model."""
 
     problem: Problem
     method: str
     settings: Settings
+    known: Experience
 
     def personalize(self, patient: Patient, *, max_runs: int | None = None, seed: int = 0) -> Fit:
         """Personalise one patient, beginning at the default values."""
@@ -135,8 +136,8 @@ class _Beginning:
 
     def _fit(self, patient: Patient, start: FloatArray | None, allowed: int, seed: int) -> Fit:
         problem = self.problem
-        begun = first_runs(problem, patient, allowed, seed, start)
-        known = Experience.none(problem).after([(patient, begun)])
+        begun = first_runs(problem, patient, self.known, allowed, seed, start)
+        known = self.known.after([(patient, begun)])
         if begun.solved or begun.n_runs == allowed:
             return begun
         agent = learn([self.method], problem, known, seed, self.settings)[self.method]
@@ -146,17 +147,24 @@ class _Beginning:
 
 
 def first_runs(
-    problem: Problem, patient: Patient, allowed: int, seed: int, start: FloatArray | None = None
+    problem: Problem,
+    patient: Patient,
+    known: Experience,
+    allowed: int,
+    seed: int,
+    start: FloatArray | None = None,
 ) -> Fit:
     """Run a patient's model at the default values, or a start, and at points spread over Ω.
 
-    There are `N_FIRST` of them, and more until one answers. Ends with the first run that solves the
-    patient.
+    As many as `N_FIRST` has more than are known, which is the agent's rule, too; and more until one
+    answers. Ends with the first run that solves the patient.
 
     Parameters
     ----------
     problem : Problem
     patient : Patient
+    known : Experience
+        Runs from which the method may learn already, fewer than `N_FIRST`.
     allowed : int
         Runs at most.
     seed : int
@@ -167,10 +175,10 @@ def first_runs(
     points = scale.first(rng)
     if start is not None:
         points[0] = scale.unit(np.clip(start, problem.lower, problem.upper))
-    answered = False
+    missing, answered = N_FIRST - len(known.u), bool(len(known.u))
     try:
         for x in chain(map(scale.parameters, points), restarts(problem, rng)):
-            if answered and len(counter.x) >= N_FIRST:
+            if answered and len(counter.x) >= missing:
                 break
             answered |= bool(np.isfinite(counter.run(x)).all())
             counter.next_event = Event.RESTART

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -14,7 +15,15 @@ from vitolab.files import digest, stream
 from vitolab.fit import Personalizer, budget
 from vitolab.guard import Unlearned, attempted, personalized
 from vitolab.initialization import Initializer
-from vitolab.methods import EPISODE, PAPER, Settings, by_training, learn, n_states_used
+from vitolab.methods import (
+    EPISODE,
+    HINDSIGHT_REPLAYS,
+    PAPER,
+    Settings,
+    by_training,
+    learn,
+    n_states_used,
+)
 from vitolab.problem import Patient, Problem
 from vitolab.reference import StartOnly
 from vitolab.store.tables import fit_row, joined_traces, table, trace_columns
@@ -28,6 +37,7 @@ from vitolab.validation.parts import (
     learned_from,
     recorded_walks,
     training,
+    unlike_the_paper,
     work_through,
 )
 
@@ -42,10 +52,12 @@ def leave_one_out(
     n_samples: Mapping[str, Sequence[int]],
     n_states: Mapping[str, Sequence[int]] | None = None,
     methods: Sequence[str] = _BOTH,
-    n_replays: int = 5,
+    n_replays: int = HINDSIGHT_REPLAYS,
     episode: int | Mapping[str, int] = EPISODE,
     n_repeats: int = 1,
     max_runs: int | None = None,
+    epsilon: float = Settings.epsilon,
+    recurrences: int = Settings.recurrences,
     seed: int = 0,
     n_jobs: int = 1,
     cache: Path | None = None,
@@ -81,6 +93,8 @@ def leave_one_out(
         Repeats with fresh training walks.
     max_runs : int, optional
         Forward runs allowed per personalisation; by default `budget`.
+    epsilon, recurrences
+        Of agents with states, see `vitolab.settings.Settings`; by default the paper's.
     seed : int
     n_jobs : int
         Folds at the same time.
@@ -113,6 +127,7 @@ def leave_one_out(
             raise ValueError(f"{acting[0]}: n_states is missing, expected numbers of states")
         replays = n_replays if trained.has_replays else 0
         n_steps = episode if isinstance(episode, int) else episode.get(acting[0], EPISODE)
+        settings = Settings(n_replays=replays, epsilon=epsilon, recurrences=recurrences)
         _folds(
             run,
             problems,
@@ -123,8 +138,9 @@ def leave_one_out(
                 *(() if acting == _BOTH else acting),
                 *(("replays", replays) if replays else ()),
                 *(() if n_steps == EPISODE else ("episode", n_steps)),
+                *(unlike_the_paper(settings) if trained.has_states else ()),
             ),
-            act=partial(_fold, methods=acting, n_replays=replays, max_runs=max_runs),
+            act=partial(_fold, methods=acting, settings=settings, max_runs=max_runs),
             n_states=n_states if trained.has_states else None,
             n_samples=n_samples,
             n_repeats=n_repeats,
@@ -251,7 +267,7 @@ def _fold(
     problem: Problem,
     seed: int,
     methods: Sequence[str],
-    n_replays: int,
+    settings: Settings,
     max_runs: int | None,
 ) -> Part:
     """Learn without the patient, then personalise the patient."""
@@ -259,14 +275,14 @@ def _fold(
     observed = problem.observed(patient)
     runs = budget(problem, max_runs)
     child = child_seed(seed, "fold", patient.name)
-    settings = Settings(n_states=key["n_states"], n_replays=n_replays)
-    agents = learn(methods, observed, train, child, settings)
+    own = replace(settings, n_states=key["n_states"])
+    agents = learn(methods, observed, train, child, own)
     rows, traces, failures = [], [], list[Failure]()
     for method, agent in agents.items():
         fit = personalized(observed, agent, patient, max_runs=runs, seed=seed)[0]
         failures += fit.failures
         label = key | {"method": method, "start": None}
-        row = fit_row(problem, fit, observed)
+        row = fit_row(problem, fit, observed) | {"max_runs": runs}
         learned = {"n_states_used": n_states_used(agent), "n_training_runs": train.n_runs}
         rows.append(label | learned | row)
         if traced:
@@ -284,8 +300,9 @@ def _initial_fold(
     seed: int,
 ) -> Part:
     """Learn start candidates without the patient, then run the patient's model at the first."""
-    train = walks.first(key["n_samples"]).without(patient.name)
-    used = n_states_allowed(key["n_states"], problem, train)
+    train = training(walks.first(key["n_samples"]), problem, patient)
+    observed = problem.observed(patient)
+    used = n_states_allowed(key["n_states"], observed, train)
     counted = train.counted
     # as in Vito.learn, of which nothing else is needed here
     initializer = attempted(
@@ -293,19 +310,19 @@ def _initial_fold(
             Initializer.learn,
             train.x[counted],
             train.y[counted],
-            problem,
+            observed,
             used,
             stream("initializer", problem.name, child_seed(seed, "fold", patient.name)),
         )
     )
-    acting: Personalizer = StartOnly(problem)
+    acting: Personalizer = StartOnly(observed)
     first, n_clusters = None, None
     if isinstance(initializer, Unlearned):
         acting = initializer
     else:
-        first = initializer.candidates(problem.measured(patient))[:1]
+        first = initializer.candidates(observed.measured(patient))[:1]
         n_clusters = initializer.n_clusters
-    fit = personalized(problem, acting, patient, max_runs=1, seed=seed, starts=first)[0]
+    fit = personalized(observed, acting, patient, max_runs=1, seed=seed, starts=first)[0]
     label = key | {"method": "vito-initial", "start": None}
-    row = label | {"n_states_used": n_clusters} | fit_row(problem, fit)
-    return Part(table([row]), None, fit.failures)
+    row = label | {"n_states_used": n_clusters} | fit_row(problem, fit, observed)
+    return Part(table([row | {"max_runs": 1}]), None, fit.failures)

@@ -16,6 +16,7 @@ from vitolab.fit import Personalizer
 from vitolab.guard import personalized
 from vitolab.methods import (
     EPISODE,
+    HINDSIGHT_REPLAYS,
     PAPER,
     Settings,
     build,
@@ -33,7 +34,10 @@ from vitolab.validation.parts import (
     PartStore,
     check_patients,
     child_seed,
+    learned_from,
     recorded_walks,
+    training,
+    unlike_the_paper,
     work_through,
     workers,
 )
@@ -49,12 +53,16 @@ def grid(
     n_states: int,
     n_samples: int,
     max_runs: int,
+    max_runs_restart: int | None = None,
+    evaluated: Sequence[Patient] | None = None,
+    epsilon: float = Settings.epsilon,
+    recurrences: int = Settings.recurrences,
     n_repeats: int = 1,
     agents: Sequence[str] = (PAPER,),
     methods: Sequence[str] = (),
     n_compared: int | None = None,
     n_traced: int = 4,
-    n_replays: int = 5,
+    n_replays: int = HINDSIGHT_REPLAYS,
     episode: int = EPISODE,
     seed: int = 0,
     n_jobs: int = 1,
@@ -71,10 +79,17 @@ def grid(
         Receives one part per setup, repeat and patient.
     problems : mapping of setup name to Problem
     patients : sequence of Patient
+        Nobody learns from a patient who lacks a measurement.
     starts : ndarray, shape (n_starts, n_parameters)
     restarts : mapping of setup name to sequence of bool
         With restarts (uniform in Ω, on oscillation) the setup's name ends in ``, restart``.
     n_states, n_samples, max_runs, n_repeats : int
+    max_runs_restart : int, optional
+        Forward runs allowed where the agent restarts; by default `max_runs`.
+    evaluated : sequence of Patient, optional
+        Who is personalised, among the patients; all by default. Agents learn from all others.
+    epsilon, recurrences
+        Of agents with states, see `vitolab.settings.Settings`; by default the paper's.
     agents : sequence of str
         Names of agents, see `vitolab.methods`.
     n_replays : int
@@ -92,18 +107,35 @@ def grid(
     """
     check_agents(agents, "agents")
     check_patients(patients)
+    evaluated = patients if evaluated is None else evaluated
+    if unknown := {p.name for p in evaluated} - {p.name for p in patients}:
+        raise ValueError(
+            f"evaluated holds {min(unknown)!r}, expected names of the {len(patients)} patients"
+        )
+    restarting = max_runs if max_runs_restart is None else max_runs_restart
     # nothing by default: parts of earlier studies keep their keys
     ways = by_training(agents)
     replays = n_replays if any(trained.has_replays for trained in ways) else 0
     stateful = {name for trained, names in ways.items() if trained.has_states for name in names}
+    settings = Settings(
+        n_states=n_states,
+        n_replays=replays,
+        initialize=False,
+        epsilon=epsilon,
+        recurrences=recurrences,
+    )
     extra = (
         *(() if tuple(agents) == (PAPER,) else ("agents", *agents)),
         *(("replays", replays) if replays else ()),
         *(() if episode == EPISODE else ("episode", episode)),
+        *(() if restarting == max_runs else ("restarting", restarting)),
+        *unlike_the_paper(settings),
     )
     order = stream("grid starts", checked_seed(seed)).permutation(len(starts))
     compared_starts = np.sort(order[:n_compared])
     for setup, problem in problems.items():
+        whole = learned_from(problem, patients)
+        check_patients(whole, "patients with all measurements")
         for repeat in range(n_repeats):
             child = child_seed(seed, "repeat", repeat)
             work = {
@@ -118,19 +150,21 @@ def grid(
                     p.name,
                     seed,
                 ): (p,)
-                for p in patients
+                for p in evaluated
             }
             fold = partial(
                 _fold,
                 problem=problem,
                 starts=starts,
-                setups={setup + (", restart" if on else ""): on for on in restarts[setup]},
+                setups={
+                    setup + (", restart" if on else ""): (on, restarting if on else max_runs)
+                    for on in restarts[setup]
+                },
                 acting=[n for n in agents if n in stateful or setup == next(iter(problems))],
-                n_replays=replays,
+                settings=settings,
                 compared=methods if setup == next(iter(problems)) and repeat == 0 else (),
                 compared_starts=compared_starts,
                 traced=order[:n_traced].tolist() if repeat == n_repeats - 1 else [],
-                n_states=n_states,
                 n_samples=n_samples,
                 max_runs=max_runs,
                 repeat=repeat,
@@ -148,7 +182,7 @@ def grid(
                     run,
                     setup,
                     problem,
-                    patients,
+                    whole,
                     n_samples,
                     child,
                     n_jobs,
@@ -166,13 +200,12 @@ def _fold(
     *,
     problem: Problem,
     starts: FloatArray,
-    setups: Mapping[str, bool],
+    setups: Mapping[str, tuple[bool, int]],
     acting: Sequence[str],
-    n_replays: int,
+    settings: Settings,
     compared: Sequence[str],
     compared_starts: IntArray,
     traced: Sequence[int],
-    n_states: int,
     n_samples: int,
     max_runs: int,
     repeat: int,
@@ -181,28 +214,30 @@ def _fold(
 ) -> Part:
     """Learn without the patient, then personalise the patient from each start.
 
-    `setups` tells by name whether the agent restarts; references stand beside the first, and so
-    do agents without states.
+    `setups` tells by name whether the agent restarts, and how many forward runs it may make;
+    references stand beside the first, and so do agents without states.
     """
-    train = walks.first(n_samples).without(patient.name)
+    train = training(walks.first(n_samples), problem, patient)
+    observed = problem.observed(patient)
     fold_seed = child_seed(child, "fold", patient.name)
     first = next(iter(setups))
     agents: dict[tuple[str, str], Personalizer] = {}
-    settings = Settings(n_states=n_states, n_replays=n_replays, initialize=False)
-    learned = learn(acting, problem, train, fold_seed, settings) if acting else {}
+    learned = learn(acting, observed, train, fold_seed, settings) if acting else {}
     for name, agent in learned.items():
         if isinstance(agent, Vito):
-            agents |= {(setup, name): agent.acting(restart=on) for setup, on in setups.items()}
+            agents |= {(s, name): agent.acting(restart=on) for s, (on, _) in setups.items()}
         else:
             agents[first, name] = agent
-    agents |= {(first, name): build(name, problem) for name in compared}
+    agents |= {(first, name): build(name, observed) for name in compared}
     rows, traces, failures = [], [], list[Failure]()
     for (name, method), agent in agents.items():
         trained = is_agent(method)
         used = n_states_used(agent)
         own = np.arange(len(starts)) if trained else compared_starts
+        # an agent without states restarts, but stands beside the others of the first setup
+        allowed = setups[name][1] if used is not None else max_runs
         fits = personalized(
-            problem, agent, patient, max_runs=max_runs, seed=child, starts=starts[own]
+            observed, agent, patient, max_runs=allowed, seed=child, starts=starts[own]
         )
         for start, fit in zip(own.tolist(), fits, strict=True):
             failures += fit.failures
@@ -210,7 +245,7 @@ def _fold(
                 "setup": name,
                 "patient": patient.name,
                 "method": method,
-                "n_states": None if used is None else n_states,
+                "n_states": None if used is None else settings.n_states,
                 "n_samples": n_samples if trained else None,
                 "repeat": repeat if trained else None,
                 "start": start,
@@ -219,8 +254,9 @@ def _fold(
             numbers = {
                 "n_states_used": used,
                 "n_training_runs": train.n_runs if trained else None,
+                "max_runs": allowed,
             }
-            rows.append(label | numbers | fit_row(problem, fit))
+            rows.append(label | numbers | fit_row(problem, fit, observed))
             if start in traced:
-                traces.append(trace_columns(problem, fit, label))
+                traces.append(trace_columns(problem, fit, label, observed))
     return Part(table(rows), joined_traces(traces), failures)

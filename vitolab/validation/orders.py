@@ -11,7 +11,7 @@ from vitolab.experience import Experience
 from vitolab.failures import Failure
 from vitolab.files import digest, stream
 from vitolab.fit import budget
-from vitolab.methods import METHODS, Settings, find
+from vitolab.methods import AGENTS, METHODS, Settings, find
 from vitolab.problem import Patient, Problem
 from vitolab.store.tables import fit_row, joined_traces, table, trace_columns
 from vitolab.validation.continuing import Continuing, can_continue
@@ -133,8 +133,8 @@ def _order(
     rows, traces, failures = [], [], list[Failure]()
     child = child_seed(seed, "order", repeat)
     learner = Continuing(problem, method, Experience.none(problem), settings, child)
-    fits = (fit for fit, _ in learner.one_by_one(patients, max_runs=max_runs))
-    for position, (patient, fit) in enumerate(zip(patients, fits, strict=True), start=1):
+    after = zip(patients, learner.one_by_one(patients, max_runs=max_runs), strict=True)
+    for position, (patient, (fit, taught)) in enumerate(after, start=1):
         label = {
             "setup": setup,
             "patient": patient.name,
@@ -147,7 +147,10 @@ def _order(
         }
         observed = problem.observed(patient)
         failures += fit.failures
-        own = {"position": position, "n_states_used": None}
+        n_known = learner.experience.n_runs if method in AGENTS else None
+        learner = taught
+        own = {"position": position, "n_states_used": None, "n_training_runs": n_known}
+        own |= {"max_runs": max_runs}
         rows.append(label | own | fit_row(problem, fit, observed))
         if repeat == 0:
             traces.append(trace_columns(problem, fit, label, observed))

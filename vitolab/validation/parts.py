@@ -19,6 +19,7 @@ from vitolab.fit import StopReason
 from vitolab.methods import EPISODE
 from vitolab.parallel.workers import parallel
 from vitolab.problem import Patient, Problem
+from vitolab.settings import Settings
 from vitolab.store.tables import failure_table
 from vitolab.trajectories import Trajectories
 
@@ -88,6 +89,16 @@ def child_seed(seed: int, *parts: Any) -> int:
 def given(max_runs: int | None) -> tuple[int, ...]:
     """What the number of runs adds to the key of a part: nothing by default."""
     return () if max_runs is None else (max_runs,)
+
+
+def unlike_the_paper(settings: Settings) -> tuple[Any, ...]:
+    """What settings of acting add to the key of a part: nothing if they are the paper's."""
+    return tuple(
+        item
+        for name in ("epsilon", "recurrences")
+        if (value := getattr(settings, name)) != getattr(Settings, name)
+        for item in (name, value)
+    )
 
 
 def walks_for(
@@ -170,7 +181,12 @@ def workers(problem: Problem) -> Literal["threads", "processes"]:
 
 
 def check_patients(patients: Sequence[Patient], which: str = "patients") -> None:
-    """Refuse too few patients to leave one out."""
+    """Refuse too few patients to leave one out.
+
+    Raises
+    ------
+    ValueError
+    """
     if len(patients) < 2:
         raise ValueError(f"{len(patients)} {which}, expected at least 2 to leave one out")
 
@@ -239,20 +255,16 @@ def work_through(
     judge = Judge(stage, (p.name for given in judged for p in given if isinstance(p, Patient)))
     run.progress(stage, done, len(work))
     items = ((key, work[key], run.until) for key in missing)
-    ends: set[str] = set()  # how personalisations ended
-    errors: list[Failure] = []
     for key, part, failures in parallel(compute_part, fold, items, n_jobs, prefer):
         if part is None:
             continue
         personalizations, traces, _ = part
         write_with_failures(run, key, personalizations, traces, failures)
         judge.hear(personalizations, failures)
-        ends |= set(personalizations["stop_reason"]) if "stop_reason" in personalizations else {""}
-        errors += [failure for failure in failures if failure.kind is Kind.METHOD][:1]
         done += 1
         run.progress(stage, done, len(work))
-    if ends == {StopReason.ERROR} and errors and len(missing) == len(work):
-        raise RuntimeError(f"{stage}: every personalisation ended by an error: {errors[0].text}")
+    if len(missing) == len(work):
+        judge.end()
 
 
 def compute_part(
@@ -287,7 +299,7 @@ def write_with_failures(
 
 
 class Judge:
-    """Ends work of which no run answers, whoever the patient.
+    """Ends work of which no run answers, or every method raises, whoever the patient.
 
     Parameters
     ----------
@@ -301,6 +313,8 @@ class Judge:
         self.what, self.n_runs, self.failures = what, 0, list[Failure]()
         self.unheard = set(patients)
         self.hopeful = not self.unheard
+        self.ends: set[str] = set()  # how personalisations ended
+        self.errors: list[Failure] = []
 
     def hear(self, personalizations: pd.DataFrame, failures: Sequence[Failure]) -> None:
         """Take note of a part.
@@ -310,6 +324,8 @@ class Judge:
         ValueError
             If at least `HOPELESS` runs were made, of all patients, and all of them failed.
         """
+        self.ends |= set(personalizations.get("stop_reason", [""]))
+        self.errors += [failure for failure in failures if failure.kind is Kind.METHOD][:1]
         if self.hopeful or "n_failed" not in personalizations:
             return
         n_runs, n_failed = personalizations["n_runs"], personalizations["n_failed"]
@@ -319,3 +335,15 @@ class Judge:
         self.unheard -= set(personalizations["patient"])
         if not self.hopeful and not self.unheard and self.n_runs >= HOPELESS:
             raise all_failed(self.what, self.failures, _named(personalizations)[1])
+
+    def end(self) -> None:
+        """Take note that the work is done.
+
+        Raises
+        ------
+        RuntimeError
+            If every personalisation ended by an error of its method; with the first.
+        """
+        if self.ends == {StopReason.ERROR} and self.errors:
+            text = self.errors[0].text
+            raise RuntimeError(f"{self.what}: every personalisation ended by an error: {text}")

@@ -16,6 +16,7 @@ from vitolab.display import say
 from vitolab.failures import described
 from vitolab.guard import Unlearned, attempted
 from vitolab.problem import Patient, Problem
+from vitolab.settings import Settings
 from vitolab.store.policies import knowledge_arrays
 from vitolab.trajectories import Trajectories
 from vitolab.validation.parts import child_seed, learned_from, walks_for
@@ -27,6 +28,7 @@ def policy_arrays(
     *,
     n_states: Mapping[str, int],
     n_samples: Mapping[str, int],
+    epsilon: float = Settings.epsilon,
     seed: int = 0,
     n_jobs: int = 1,
     cache: Path | None = None,
@@ -44,6 +46,8 @@ def policy_arrays(
     patients : sequence of Patient
     n_states, n_samples : mapping of str to int
         States, or as many as the walks allow, and transitions per patient; by setup.
+    epsilon : float
+        Threshold of the stochastic policy, by default the paper's.
     seed, n_jobs : int
     cache : Path, optional
         See `vitolab.exploration.explore`.
@@ -68,7 +72,7 @@ def policy_arrays(
         samples = n_samples[setup]
         whole = learned_from(problem, patients)
         walks = walks_for(problem, whole, samples, child, n_jobs, cache).first(samples)
-        vito = attempted(partial(_learned, problem, walks, n_states[setup], child))
+        vito = attempted(partial(_learned, problem, walks, n_states[setup], child, epsilon))
         if isinstance(vito, Unlearned):
             say(f"{setup}: no policy of all patients is kept: {described(vito.error)}")
         else:
@@ -76,7 +80,9 @@ def policy_arrays(
     return arrays
 
 
-def _learned(problem: Problem, walks: Trajectories, n_states: int, seed: int) -> Vito:
+def _learned(
+    problem: Problem, walks: Trajectories, n_states: int, seed: int, epsilon: float
+) -> Vito:
     """Agent of the paper, without start candidates."""
     used = n_states_allowed(n_states, problem, walks)
-    return Vito.learn(problem, walks, used, seed, initialize=False)
+    return Vito.learn(problem, walks, used, seed, initialize=False, epsilon=epsilon)

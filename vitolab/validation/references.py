@@ -14,7 +14,7 @@ from vitolab.failures import Failure
 from vitolab.files import digest
 from vitolab.fit import budget
 from vitolab.guard import personalized
-from vitolab.methods import REFERENCES, build, find, references
+from vitolab.methods import METHODS, REFERENCES, build, find, references
 from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.reference import StartOnly, random_start
 from vitolab.store.tables import fit_row, joined_traces, table, trace_columns
@@ -74,7 +74,8 @@ def reference_runs(
         Names of reference methods, see `vitolab.methods`; by default all that any problem can
         take.
     n_starts : int
-        Random starts; start k is the same point for every method and patient.
+        Random starts; start k is the same point for every method and patient. Methods with
+        nothing random about them have one.
     max_runs : int, optional
         Forward runs allowed per personalisation; by default `budget`.
     seed, n_jobs : int
@@ -129,7 +130,7 @@ def _reference_fold(
     """Personalise the patient by one method from each start; the first is traced."""
     rows, traces, failures = [], [], list[Failure]()
     observed = problem.observed(patient)
-    for start in range(n_starts):
+    for start in range(1 if METHODS[method].one_start else n_starts):
         label = _label(setup, patient, method, start, seed)
         fit = personalized(
             observed,
@@ -139,7 +140,8 @@ def _reference_fold(
             seed=child_seed(seed, "start", start),
         )[0]
         failures += fit.failures
-        rows.append(label | {"n_states_used": None} | fit_row(problem, fit, observed))
+        more = {"n_states_used": None, "max_runs": max_runs}
+        rows.append(label | more | fit_row(problem, fit, observed))
         if start == 0:
             traces.append(trace_columns(problem, fit, label, observed))
     return Part(table(rows), joined_traces(traces), failures)
@@ -196,9 +198,11 @@ def _fixed_fold(
     seed: int,
 ) -> Part:
     """Run the patient's model at each point."""
-    fits = StartOnly(problem).personalize_from(patient, np.array(list(starts.values())))
+    observed = problem.observed(patient)
+    fits = StartOnly(observed).personalize_from(patient, np.array(list(starts.values())))
+    more = {"n_states_used": None, "max_runs": 1}
     rows = [
-        _label(setup, patient, method, None, seed) | {"n_states_used": None} | fit_row(problem, fit)
+        _label(setup, patient, method, None, seed) | more | fit_row(problem, fit, observed)
         for method, fit in zip(starts, fits, strict=True)
     ]
     return Part(table(rows), None, [failure for fit in fits for failure in fit.failures])

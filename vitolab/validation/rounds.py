@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from vitolab.asked import checked_count
 from vitolab.experience import Experience
-from vitolab.failures import Failure, Kind
 from vitolab.files import digest
 from vitolab.fit import Fit, StopReason, budget
 from vitolab.methods import AGENTS, METHODS
@@ -28,14 +27,13 @@ from vitolab.validation.parts import (
     PartStore,
     child_seed,
     compute_part,
+    workers,
     write_with_failures,
 )
 
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Chance to meet all measurements below which a patient is ended, unless another is asked for.
-GIVE_UP = 1e-3
 STAGE = "personalising one after the other"
 
 
@@ -109,7 +107,7 @@ def one_after_another(
     label = {"setup": setup, "repeat": None, "start": None, "seed": method.seed}
     label |= {"n_states": None, "n_samples": n_samples}
     fits: list[tuple[Patient, Fit]] = []
-    heard = _Heard([] if n_found else [p.name for p in patients])
+    judge = Judge(STAGE, () if n_found else (p.name for p in patients))
     n_used = 0
     run.progress(STAGE, 0, len(patients))
     for first in range(0, len(patients), at_a_time):
@@ -125,7 +123,7 @@ def one_after_another(
                 "round": first // at_a_time + 1,
                 "history": learned.experience.key,
             }
-            training = _training(method.method, begun.experience, learned.experience, known_as)
+            training = _training(method, begun.experience, learned.experience, known_as)
             note = "" if allowed == most else f"The total of {total_runs} forward runs was used up."
             note = note if allowed else f"Not begun. {note}"
             work[keys[i]] = (learned, patient, label, training, further, allowed, note)
@@ -133,10 +131,12 @@ def one_after_another(
         if missing and time.time() >= run.until:
             break
         items = [(key, given, run.until) for key, given in missing.items()]
-        for key, part, failures in parallel(compute_part, _fold, items, n_jobs, "threads"):
+        at_once = n_jobs if len(items) > 1 else 1  # one patient needs no worker
+        prefer = workers(method.problem)
+        for key, part, failures in parallel(compute_part, _fold, items, at_once, prefer):
             if part is not None:
-                write_with_failures(run, key, part[0], part[1], failures)
-                heard.hear(part, failures)
+                write_with_failures(run, key, part.personalizations, part.traces, failures)
+                judge.hear(part.personalizations, failures)
                 del missing[key]
         if missing:
             break  # no time is left
@@ -145,7 +145,7 @@ def one_after_another(
             n_used += fits[-1][1].n_runs
         run.progress(STAGE, len(fits), len(patients))
     if not n_found:
-        heard.end()
+        judge.end()
     return method.after(fits)
 
 
@@ -156,13 +156,15 @@ def shares(left: int | None, n: int, most: int) -> list[int]:
     return [min(most, left // n + (i < left % n)) for i in range(n)]
 
 
-def _training(name: str, begun: Experience, learned: Experience, known_as: str) -> str:
-    """Whom a method learned from, in words."""
-    if name not in AGENTS:
+def _training(method: Continuing, begun: Experience, learned: Experience, known_as: str) -> str:
+    """Whom a method learned from, in words, and who was left out of what it knew."""
+    if method.method not in AGENTS:
         return ""
     n = len(learned.known) - len(begun.known)
     before = f"{n} patient{'s' if n > 1 else ''} before" if n else "nobody before"
-    return f"{len(begun.known)} {known_as} and {before}" if len(begun.known) else before
+    training = f"{len(begun.known)} {known_as} and {before}" if len(begun.known) else before
+    left_out = sorted(set(method.experience.names) - set(begun.names))
+    return f"{training}, without {' and '.join(left_out)}" if left_out else training
 
 
 def _fold(
@@ -177,7 +179,7 @@ def _fold(
     """Personalise one patient, or note that no run is left."""
     problem = method.problem
     observed = problem.observed(patient)
-    n_known = len(method.experience.u) if method.method in AGENTS else None
+    n_known = method.experience.n_runs if method.method in AGENTS else None
     if not allowed:
         row = {**label, "patient": patient.name, "method": method.method, **further}
         row |= {"n_states_used": None, "n_training_runs": n_known, "training": training}
@@ -226,25 +228,3 @@ def read_fits(
     rows = {str(row["patient"]): row for row in personalizations.to_dict("records")}
     own = {} if traces is None else dict(list(traces.groupby("patient", sort=False)))
     return [(p, stored_fit(problem.observed(p), rows[p.name], own.get(p.name))) for p in patients]
-
-
-class _Heard:
-    """What is known of the work so far, to end it where it makes no sense; see `work_through`."""
-
-    def __init__(self, patients: Sequence[str]) -> None:
-        self.judge = Judge(STAGE, patients)
-        self.ends: set[str] = set()
-        self.errors: list[Failure] = []
-
-    def hear(self, part: Part, failures: Sequence[Failure]) -> None:
-        """Take note of a part."""
-        self.judge.hear(part.personalizations, failures)
-        self.ends |= set(part.personalizations["stop_reason"])
-        self.errors += [failure for failure in failures if failure.kind is Kind.METHOD][:1]
-
-    def end(self) -> None:
-        """Refuse work of which every personalisation ended by an error."""
-        if self.ends == {StopReason.ERROR} and self.errors:
-            raise RuntimeError(
-                f"{STAGE}: every personalisation ended by an error: {self.errors[0].text}"
-            )

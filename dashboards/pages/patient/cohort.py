@@ -10,6 +10,7 @@ import pandas as pd
 import panel as pn
 from bokeh.models import ColumnDataSource, HoverTool, TapTool
 
+from vitolab.intervals import share_interval, worded
 from vitolab.problem import Problem
 
 from ...charts.bokeh import BLUE, GREEN, ORANGE, chart, in_one_message, look, pane, unit
@@ -25,7 +26,12 @@ COLUMNS: list[dict[str, Any]] = [
         "hint": "Share of the fits that were solved",
         "digits": 0,
     },
-    {"field": "runs", "title": "runs", "hint": "Forward runs, mean over the fits", "digits": 1},
+    {
+        "field": "runs",
+        "title": "runs",
+        "hint": "Forward runs, mean over the fits; not solved counts as the whole budget",
+        "digits": 1,
+    },
     {
         "field": "worst",
         "title": "worst misfit [tol.]",
@@ -112,12 +118,17 @@ class Cohort:
         finally:
             self._busy = False
         solved = int((data["solved"] >= 50).sum())
+        each = data.loc[data.index.repeat(data["fits"].astype(int))]
+        share = each["solved"] / 100.0
         self.caption.object = safe.fill(
-            "<h3>{title}</h3><div class='faint'>{n} patients; {solved} solved in at least half of "
-            "their fits; median of the forward runs {runs:}. Blue: solved in every fit, orange: "
-            "in none, green: in some.</div>",
+            "<h3>{title}</h3><div class='faint'>{n} patients; {success} of the fits solved (95 % "
+            "over the patients: {ends}); {solved} patients solved in at least half of their fits; "
+            "median of the forward runs {runs:}, not solved counts as the whole budget. Blue: "
+            "solved in every fit, orange: in none, green: in some.</div>",
             title=title,
             n=len(data),
+            success=f"{100.0 * share.mean():.0f} %" if len(each) else "–",
+            ends=worded(share_interval(each, share), 0) or "–",
             solved=solved,
             runs=f"{data['runs'].median():.0f}" if len(data) else "–",
         )

@@ -56,19 +56,24 @@ def summary(stored: Stored, setup: str, method: str) -> pd.DataFrame:
     -------
     DataFrame
         ``patient``, ``fits``, ``solved`` [%], ``runs`` and ``worst`` misfit in tolerances as
-        means over the fits with the largest training size, and the numbers known of the
+        means over the fits with the largest training size (not solved counts as the whole
+        budget), and the numbers known of the
         patient, ``z:`` and ``data:``.
     """
+    from vitolab.plots.summary import charged_runs
+
     table = stored.personalizations
     own = table[(table["setup"] == setup) & (table["method"] == method)]
     own = largest(own)
-    own = own.assign(worst=worst_misfit(own, as_stored(stored.problems[setup])))
+    own = own.assign(
+        worst=worst_misfit(own, as_stored(stored.problems[setup])), charged=charged_runs(own)
+    )
     grouped = own.groupby("patient", sort=True)
     found = pd.DataFrame(
         {
             "fits": grouped.size(),
             "solved": 100.0 * grouped["solved"].mean().astype(float),
-            "runs": grouped["n_runs"].mean().astype(float),
+            "runs": grouped["charged"].mean().astype(float),
             "worst": grouped["worst"].mean().astype(float),
         }
     ).reset_index()

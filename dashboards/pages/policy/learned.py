@@ -217,7 +217,7 @@ def told(known: Learned, state: int) -> str:
         f"Its value is {known.policy.v[state]:.2f}: every run without success costs 1, discounted.",
         f"{candidates} of {known.problem.n_actions} actions are candidates; best is "
         f"{known.actions[int(known.policy.greedy[state])]}. Candidates have a normalised value of "
-        f"at least {known.policy.epsilon:g}, as in all studies: a run does not store that number.",
+        f"at least {known.policy.epsilon:g}.",
     ]
     if known.visits is None:
         lines.append("How often its actions were seen is not stored with this run.")

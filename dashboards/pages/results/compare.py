@@ -7,13 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import holoviews as hv
+import numpy as np
 import pandas as pd
 
 from vitolab.methods import PAPER
 from vitolab.plots.methods import MEASURES, Groups, methods_figure, methods_table
+from vitolab.plots.paired import Comparison, comparison_table, paired
 from vitolab.plots.style import MARKERS, SERIES_COLORS, layout, panel, series, style
-from vitolab.plots.summary import over_repeats, setups_of, summarize
+from vitolab.plots.summary import bands, curve, setups_of
 from vitolab.store.tables import SIZES, largest
+from vitolab.studies import words
 from vitolab.studies.base import Content
 
 from ...kit import safe
@@ -64,10 +67,9 @@ def sweep_figure(groups: Groups, where: Mapping[str, int], size: str) -> Any:
                 if own.empty:
                     continue
                 place = where[group]
-                means = over_repeats(
-                    summarize(own, [size, "repeat"]).astype({size: float}), [size], measure
-                )
-                top = (means["mean"] + means["deviation"].fillna(0.0)).max()
+                means = curve(own, [size], measure).astype({size: float})
+                deviation = means["deviation"].fillna(0.0)
+                top = pd.concat([means["mean"] + deviation, means["high"]]).max()
                 highest = max(highest, float(top)) if pd.notna(top) else highest
                 items += series(
                     means,
@@ -98,16 +100,61 @@ def sweep_figure(groups: Groups, where: Mapping[str, int], size: str) -> Any:
 def sweep_table(groups: Groups, size: str) -> pd.DataFrame:
     """Numbers of `sweep_figure`."""
     tables = [
-        summarize(rows[rows["method"] == PAPER], ["setup", size]).round(1).assign(run=group)
+        words.told(rows[rows["method"] == PAPER], ["setup", size]).assign(run=group)
         for group, rows in groups
     ]
-    names = {size: SIZES[size], "n": "personalisations", "success": "success [%]"}
-    names |= {"runs_all": "runs, all", "runs_solved": "runs, solved"}
-    table = pd.concat(tables, ignore_index=True).rename(columns=names)
-    return table[["run", "setup", *names.values()]]
+    table = pd.concat(tables, ignore_index=True)
+    return table[["run", *(name for name in table if name != "run")]]
 
 
-def compared(groups: Groups, ids: Mapping[str, str]) -> Content:
+def pairs(groups: Groups, patients: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Vito in the first run beside Vito in each other one, patient by patient.
+
+    Parameters
+    ----------
+    groups : sequence of (str, DataFrame)
+    patients : mapping of label to DataFrame
+        Patients of the runs: only those with the same measurements are the same.
+    """
+    found = []
+    (first, rows), *others = groups
+    for label, beside in others:
+        for setup in [name for name in setups_of(rows["setup"]) if name in set(beside["setup"])]:
+            own, other = (_acted(each, setup) for each in (rows, beside))
+            same = _alike(patients.get(first), patients.get(label), setup)
+            pair = paired(own[own["patient"].isin(same)], other[other["patient"].isin(same)])
+            if pair is not None:
+                found.append(Comparison(setup, first, label, pair))
+    names = {"method": "run", "beside": "beside run"}
+    return comparison_table(found).rename(columns=names)
+
+
+def _acted(rows: pd.DataFrame, setup: str) -> pd.DataFrame:
+    """Personalisations by Vito with its largest training in a setup."""
+    own: pd.DataFrame = largest(rows[(rows["method"] == PAPER) & (rows["setup"] == setup)])
+    return own
+
+
+def _alike(one: pd.DataFrame | None, other: pd.DataFrame | None, setup: str) -> set[str]:
+    """Names of patients with the same measurements in two runs."""
+    if one is None or other is None:
+        return set()
+    own, beside = (
+        each[each["setup"] == setup].drop_duplicates("patient").set_index("patient")
+        for each in (one, other)
+    )
+    measured = [str(name) for name in own if str(name).startswith("z:")]
+    if not measured or set(measured) != {n for n in map(str, beside) if n.startswith("z:")}:
+        return set()
+    shared = own.index.intersection(beside.index)
+    z, other_z = (each.loc[shared, measured].to_numpy(float) for each in (own, beside))
+    same = np.isclose(z, other_z, equal_nan=True).all(axis=1)
+    return {str(name) for name, alike in zip(shared, same, strict=True) if alike}
+
+
+def compared(
+    groups: Groups, ids: Mapping[str, str], patients: Mapping[str, pd.DataFrame] | None = None
+) -> Content:
     """Some runs in one figure.
 
     Parameters
@@ -116,13 +163,18 @@ def compared(groups: Groups, ids: Mapping[str, str]) -> Content:
         Label and personalisations of each run.
     ids : mapping of label to identifier
         From which the colours follow.
+    patients : mapping of label to DataFrame, optional
+        Patients of the runs that have them, see `pairs`.
     """
+    in_pairs = pairs(groups, patients or {})
+    further = (("In pairs, Vito with its largest training", in_pairs),) if len(in_pairs) else ()
     place = places(list(ids.values()))
     where = {label: place[run] for label, run in ids.items()}
     size = swept(groups)
     if size:
         table = sweep_table(groups, size)
-        return Content(_told(groups), sweep_figure(groups, where, size), (("Curves", table),))
+        figure = sweep_figure(groups, where, size)
+        return Content(_told(groups), figure, (("Curves", table), *further))
     setups = _setups(groups)
     panels: list[Any] = []
     tables = []
@@ -134,7 +186,7 @@ def compared(groups: Groups, ids: Mapping[str, str]) -> Content:
         tables.append(methods_table(own, "run").assign(setup=setup))
     table = pd.concat(tables, ignore_index=True)
     figure = layout(panels, columns=2, gap=(0.7, 0.6))
-    return Content(_told(groups), figure, (("Success and cost", table),))
+    return Content(_told(groups), figure, (("Success and cost", table), *further))
 
 
 def _told(groups: Groups) -> str:
@@ -151,11 +203,13 @@ def _told(groups: Groups) -> str:
         for setup in shared or sorted(set(rows["setup"])):
             own = rows[rows["setup"] == setup]
             if len(own):
-                rate, runs = 100.0 * own["solved"].mean(), own["n_runs"].mean()
-                told.append(f"{setup} {rate:.0f} % with {runs:.1f} forward runs on average")
+                told.append(
+                    f"{setup} {words.share(own)} with {words.runs(own)} forward runs on average"
+                )
         solves = f"Vito solves {', '.join(told)}" if told else "none by the paper's agent"
-        lines.append(f"{label}: {solves}, with its largest training.")
-    return "\n".join(lines)
+        repeats = f"; {bands(rows)}" if len(rows) else ""
+        lines.append(f"{label}: {solves}, with its largest training{repeats}.")
+    return "\n".join([*lines, words.BRACKETS])
 
 
 def swatches(labels: Mapping[str, str]) -> str:

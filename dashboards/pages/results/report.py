@@ -73,7 +73,8 @@ class Report:
             return self._sections[name].build(self.runs[0], repeat)
         groups = [(label_of(run.entry), run.personalizations) for run in self.runs]
         labels = [label for label, _ in groups]
-        return compared(groups, dict(zip(labels, self.ids, strict=True)))
+        patients = {label_of(run.entry): run.patients for run in self.runs if run.finished}
+        return compared(groups, dict(zip(labels, self.ids, strict=True)), patients)
 
     def repeats(self) -> list[int]:
         """Repeats of the study, from 0."""

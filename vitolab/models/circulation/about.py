@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from vitolab.fit import RUNS_PER_PARAMETER
 from vitolab.models.description import Curves, Lesson, Model, Panel, setup_of
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def _lesson(setup: str, n_states: int) -> Lesson:
         n_training=10,
         n_episodes=10,
         n_states=n_states,
-        max_runs=50 * n,
+        max_runs=RUNS_PER_PARAMETER * n,
     )
 
 

@@ -51,8 +51,3 @@ def truth() -> dict[str, dict[str, float]]:
         )
         found[row["patient"]] = true
     return found
-
-
-def tail_patients() -> list[str]:
-    """Patients drawn from the wide distribution that fills the ends of the paper's ranges."""
-    return [row["patient"] for row in _rows() if row["source"] == "tail"]

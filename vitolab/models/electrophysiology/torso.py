@@ -55,20 +55,6 @@ class Torso:
         centroids: FloatArray = self.vertices[self.triangles].mean(axis=1)
         return centroids
 
-    def snap(self, points: ArrayLike) -> FloatArray:
-        """Move points to the nearest ones of the surface.
-
-        Parameters
-        ----------
-        points : array_like, shape (n, 3)
-            Torso frame, mm.
-
-        Returns
-        -------
-        ndarray, shape (n, 3)
-        """
-        return self.nearest(points)[0]
-
     def outside(self, points: FloatArray) -> BoolArray:
         """Tell which points lie beyond the plane of the triangle whose centre is nearest.
 

@@ -8,11 +8,13 @@ they learn is not saved.
 from vitolab.reference.opponents.correlation import Correlation
 from vitolab.reference.opponents.gaussian import Gaussian
 from vitolab.reference.opponents.nearest import NearestLeastSquares
+from vitolab.reference.opponents.neural import NeuralPosterior
 from vitolab.reference.opponents.quadratic import Quadratic
 
 __all__ = [
     "Correlation",
     "Gaussian",
     "NearestLeastSquares",
+    "NeuralPosterior",
     "Quadratic",
 ]

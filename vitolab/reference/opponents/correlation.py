@@ -61,7 +61,7 @@ class Correlation(Opponent):
 
     @classmethod
     def learn(
-        cls, problem: Problem, walks: Trajectories | Experience, seed: int = 0
+        cls, problem: Problem, walks: Trajectories | Experience, *, seed: int = 0
     ) -> Correlation:
         """Learn from all runs of walks; nothing is drawn.
 

@@ -15,6 +15,7 @@ from vitolab.files import stream
 from vitolab.parallel.threads import one_thread
 from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.reference.opponents.correcting import Correcting, Emulator
+from vitolab.reference.opponents.opponent import circular
 from vitolab.trajectories import Trajectories
 
 N_MOST = 500  # stored runs that predict
@@ -62,13 +63,15 @@ class Gaussian(Correcting):
     spread: FloatArray
 
     @classmethod
-    def learn(cls, problem: Problem, walks: Trajectories | Experience, seed: int = 0) -> Gaussian:
+    def learn(
+        cls, problem: Problem, walks: Trajectories | Experience, *, seed: int = 0
+    ) -> Gaussian:
         """Learn from runs of walks.
 
         Parameters
         ----------
         problem : Problem
-        walks : Trajectories
+        walks : Trajectories or Experience
         seed : int
             Of the runs that are kept, and of the values from which kernels are optimised.
 
@@ -80,7 +83,7 @@ class Gaussian(Correcting):
         stored = Experience.learn(problem, walks)
         rng = stream("gp-emulator", problem.name, seed)
         kept = rng.permutation(len(stored.u))[:N_MOST]
-        a, y = stored.inputs[kept], _outputs(stored)[kept]
+        a, y = stored.inputs[kept], circular(problem, stored.y)[kept]
         mean, spread = y.mean(axis=0), y.std(axis=0)
         spread[spread == 0.0] = 1.0
         y = (y - mean) / spread
@@ -115,15 +118,6 @@ class Gaussian(Correcting):
             return y, slopes
 
         return at
-
-
-def _outputs(stored: Experience) -> FloatArray:
-    """Outputs over ψ, of angles the cosine; then their sines; shape (n, n_outputs)."""
-    angular = stored.problem.angular
-    angle = np.radians(stored.y[:, angular] * stored.problem.tolerance[angular])
-    y = stored.y.copy()
-    y[:, angular] = np.cos(angle)
-    return np.concatenate([y, np.sin(angle)], axis=1)
 
 
 def _process(a: FloatArray, y: FloatArray, seed: int) -> tuple[FloatArray, FloatArray]:

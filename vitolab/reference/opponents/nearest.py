@@ -41,7 +41,7 @@ class NearestLeastSquares(Opponent):
 
     @classmethod
     def learn(
-        cls, problem: Problem, walks: Trajectories | Experience, seed: int = 0
+        cls, problem: Problem, walks: Trajectories | Experience, *, seed: int = 0
     ) -> NearestLeastSquares:
         """Keep all runs of walks; nothing is drawn.
 

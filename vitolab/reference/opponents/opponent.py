@@ -11,7 +11,7 @@ from vitolab.asked import checked_seed
 from vitolab.experience import Experience
 from vitolab.files import stream
 from vitolab.fit import Fit, budget
-from vitolab.problem import FloatArray, Patient
+from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.reference.optimiser import Optimiser
 
 
@@ -38,3 +38,12 @@ class Opponent(Optimiser, ABC):
         self, patient: Patient, start: FloatArray | None, max_runs: int, rng: np.random.Generator
     ) -> Fit:
         """Personalise from a start, which is run first, or from stored runs."""
+
+
+def circular(problem: Problem, y: FloatArray) -> FloatArray:
+    """Outputs over ψ with no jump: of angles the cosine; then their sines; (n, n_outputs)."""
+    angular = problem.angular
+    angle = np.radians(y[:, angular] * problem.tolerance[angular])
+    y = y.copy()
+    y[:, angular] = np.cos(angle)
+    return np.concatenate([y, np.sin(angle)], axis=1)

@@ -42,7 +42,9 @@ class Quadratic(Correcting):
     weights: FloatArray
 
     @classmethod
-    def learn(cls, problem: Problem, walks: Trajectories | Experience, seed: int = 0) -> Quadratic:
+    def learn(
+        cls, problem: Problem, walks: Trajectories | Experience, *, seed: int = 0
+    ) -> Quadratic:
         """Learn from all runs of walks; nothing is drawn.
 
         Raises

@@ -1,0 +1,1 @@
+"""The page Your own model: what a budget of forward runs buys."""
