@@ -200,7 +200,7 @@ METHODS: Mapping[str, Method] = {
         ),
         Method(
             "bobyqa-simple-ratio",
-            "#6F4C9B",
+            "#8C6BC0",
             "BOBYQA simple, by ratio",
             build=_optimiser("BobyqaSimple", by_ratio=True),
         ),
