@@ -10,6 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from vitolab.studies import (
+    ep_personalization,
+    ep_scouting,
+    rosenbrock_grid,
+    wbc_convergence,
+)
 from vitolab.studies.evidence import (
     NEXT_TO_NOTHING,
     Claim,
@@ -45,37 +51,37 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "3.1",
         "Rosenbrock: most starts converge",
-        "rosenbrock-grid",
+        rosenbrock_grid.STUDY.name,
         share_of_starts("base, free", _MAJORITY),
     ),
     Claim(
         "3.1",
         "Rosenbrock, longer steps too: every start converges",
-        "rosenbrock-grid",
+        rosenbrock_grid.STUDY.name,
         share_of_starts("extended, free", _EVERY),
     ),
     Claim(
         "3.1",
         "Rosenbrock: with restarts every start converges",
-        "rosenbrock-grid",
+        rosenbrock_grid.STUDY.name,
         share_of_starts("base, free, restart", _EVERY),
     ),
     Claim(
         "3.2.2",
         "Hearts: 50 to 300 states do equally well",
-        "ep-scouting",
+        ep_scouting.STUDY.name,
         wide_range("bem", 50, 300),
     ),
     Claim(
         "3.2.3",
         "Hearts: the start of BOBYQA changes its success by 25 points or more",
-        "ep-personalization",
+        ep_personalization.STUDY.name,
         varies_with_start("bem", "bobyqa-simple", 25.0),
     ),
     Claim(
         "3.2.4",
         "Hearts: Vito solves as many as the BOBYQA cascade",
-        "ep-personalization",
+        ep_personalization.STUDY.name,
         success_beside(
             "bem", "bobyqa-cascade-stable", lambda e: equal(e, NEXT_TO_NOTHING), best=True
         ),
@@ -83,26 +89,26 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "3.2.4",
         "Hearts: Vito solves more than BOBYQA alone",
-        "ep-personalization",
+        ep_personalization.STUDY.name,
         success_beside("bem", "bobyqa-simple", more, best=True),
     ),
     Claim(
         "3.2.4",
         "Hearts: Vito makes 2.5 times fewer runs than the cascade",
-        "ep-personalization",
+        ep_personalization.STUDY.name,
         fewer_runs("bem", "bobyqa-cascade-stable", 2.5),
     ),
     Claim(
         "4.1",
         "Hearts: some 20 % are solved by no method",
-        "ep-personalization",
+        ep_personalization.STUDY.name,
         never_solved("bem", 20.0),
     ),
     *(
         Claim(
             "3.3.3",
             f"Circulation, {setup}: the simplex solves more with the normalised misfit",
-            "wbc-convergence",
+            wbc_convergence.STUDY.name,
             weighted(setup),
         )
         for setup in ("2p", "3p", "5p", "6p")
@@ -110,20 +116,20 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "3.3.4",
         "Circulation, 2p: 80 % solved with fewer than 50 samples per patient",
-        "wbc-convergence",
+        wbc_convergence.STUDY.name,
         solved_with("2p", 50, 80.0),
     ),
     Claim(
         "3.3.4",
         "Circulation, 2p: seven times fewer runs than the best simplex, from 1,000 samples on",
-        "wbc-convergence",
+        wbc_convergence.STUDY.name,
         fewer_runs("2p", "nelder-mead", 7.0, 1000),
     ),
     *(
         Claim(
             "3.3.4",
             f"Circulation, {setup}: at least 1.8 times fewer runs than the best simplex",
-            "wbc-convergence",
+            wbc_convergence.STUDY.name,
             fewer_runs(setup, "nelder-mead", 1.8),
         )
         for setup in ("3p", "5p", "6p")
@@ -132,7 +138,7 @@ CLAIMS: tuple[Claim, ...] = (
         Claim(
             "3.3.4",
             f"Circulation, {setup}: success at least that of the simplex",
-            "wbc-convergence",
+            wbc_convergence.STUDY.name,
             success_beside(setup, "nelder-mead", lambda e: above(e, 0.0)),
         )
         for setup in ("2p", "3p", "5p", "6p")
@@ -140,7 +146,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "4.2",
         "Circulation, 6p: more patients need no restart with more training",
-        "wbc-convergence",
+        wbc_convergence.STUDY.name,
         more_without_restart("6p"),
     ),
 )
