@@ -20,6 +20,7 @@ import typer
 from vitolab.cli.check import check
 from vitolab.cli.options import Jobs, Results, Seed, in_options
 from vitolab.cli.personalize import personalize
+from vitolab.cli.published import published
 
 if TYPE_CHECKING:
     from vitolab.store.records import Progress
@@ -236,30 +237,7 @@ def dashboard(
     )
 
 
-@app.command()
-def published(
-    study: Annotated[
-        str | None, typer.Argument(help="Name of a study; all that are published by default.")
-    ] = None,
-    copy: Annotated[
-        bool, typer.Option("--copy", help="Copy them to the folder of all results.")
-    ] = False,
-    results: Results = Path("results"),
-) -> None:
-    """List the runs whose tables come with the package, or copy them.
-
-    Example: vitolab published wbc-convergence --copy
-    """
-    from vitolab.store.shipped import copy_published, list_published
-    from vitolab.studies import profile_of
-
-    if copy:
-        for path in copy_published(results, study):
-            typer.echo(str(path))
-        return
-    for info in list_published(study):
-        size = profile_of(info.study, info.parameters) or "own parameters"
-        typer.echo(f"{info.study}: {size}, seed {info.seed}, {info.started[:10]}, {info.path}")
+app.command()(published)
 
 
 @app.command()
