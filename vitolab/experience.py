@@ -126,6 +126,13 @@ class Experience(Value):
         columns = [names.index(o.name) for o in problem.objectives]
         return replace(self, problem=problem, y=self.y[:, columns])
 
+    def first(self, n: int) -> Experience:
+        """The first n runs, and the patients up to the last of theirs."""
+        if n >= len(self.u):
+            return self
+        known = self.known[: self.patient[:n].max(initial=-1) + 1]
+        return Experience(self.problem, self.u[:n], self.y[:n], self.patient[:n], known)
+
     @property
     def scale(self) -> Scale:
         """Coordinates of the parameters."""

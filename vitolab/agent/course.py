@@ -56,7 +56,7 @@ class Course:
         self.patient, self.max_runs, self.rng = patient, budget(self.problem, max_runs), rng
         self.scale = self.experience.scale
         self.z = self.problem.measured(patient)
-        self.f = self.experience.featured(patient)
+        self.f = knowledge.base.features.standard(problem.featured(patient))
         self.group = len(self.experience.known)  # a patient of its own
         self.reason: StopReason | None = None
         self.note = ""
@@ -119,7 +119,7 @@ class Course:
         if not len(self.own) and not len(self.experience.u):  # every run failed
             self._run(self.rng.random(n), Event.RESTART, None)
             return
-        z = self.experience.unwrapped(self.z / self.problem.tolerance)
+        z = self.knowledge.base.unwrapped(self.z / self.problem.tolerance)
         emulator, avoided = self._emulated(), self._avoided()
         target = Target(self.problem, emulator, self.group, self.f, z, *avoided, self._doubt())
         starts = self._starts()
@@ -198,7 +198,7 @@ class Course:
             known, found = self.knowledge, self.found
             if len(found):
                 found = np.clip(found, *plausible(np.concatenate([known.outputs, found])))
-            a = np.concatenate([self.experience.inputs, self.own])
+            a = np.concatenate([known.inputs, self.own])
             y = np.concatenate([known.outputs, found])
             patient = np.append(self.experience.patient, np.full(len(self.own), self.group))
             if is_due:
@@ -237,7 +237,10 @@ class Course:
         elif len(self.x) == self.max_runs:
             self.reason = StopReason.BUDGET
         elif np.isfinite(c).all():
-            a, found = np.concatenate([2.0 * u - 1.0, self.f]), self.experience.unwrapped(y / psi)
+            a, found = (
+                np.concatenate([2.0 * u - 1.0, self.f]),
+                self.knowledge.base.unwrapped(y / psi),
+            )
             self.own = np.concatenate([self.own, a[np.newaxis]])
             self.found = np.concatenate([self.found, found[np.newaxis]])
             self.cost.append(float(np.abs(c / psi).max()))
