@@ -16,6 +16,7 @@ from vitolab.files import stream
 from vitolab.parallel.threads import one_thread
 from vitolab.problem import FloatArray, IntArray, Patient
 
+# Set by judgement for seconds of learning and milliseconds of planning, and not varied.
 N_TUNED = 250  # runs from which covariances are learned: it costs their cube
 GROWTH = 1.25  # of the number of runs, after which covariances are learned again
 N_SMALL = 64  # runs up to which they are learned again for every patient
@@ -44,7 +45,8 @@ class Knowledge:
 
         Of many, as many as there were when their number had last grown by a quarter: the agent is
         the same in whatever portions it learned, and mostly the next patient changes nothing.
-        Features and angles are counted as among these runs, so that covariances fit all inputs.
+        Features are in the standard deviations of their patients, so that covariances fit all
+        inputs.
         """
         n = len(self.experience.u)
         if n > N_SMALL:
@@ -63,13 +65,13 @@ class Knowledge:
     @cached_property
     def outputs(self) -> FloatArray:
         """Outputs over ψ of all runs, without the jump of angles and what is far out of range."""
-        return pulled_in(self.base.unwrapped(self.experience.y))
+        return pulled_in(self.experience.unwrapped(self.experience.y))
 
     @cached_property
     def covariance(self) -> Covariance:
         """Covariances of the outputs, as learned from `base`."""
         base = self.base
-        return self.tuned(base.inputs, base.patient, pulled_in(base.unwrapped(base.y)))
+        return self.tuned(base.inputs, base.patient, pulled_in(self.experience.unwrapped(base.y)))
 
     def tuned(self, a: FloatArray, patient: IntArray, y: FloatArray) -> Covariance:
         """Learn covariances from runs, or from some of many, see `Covariance.learn`."""
