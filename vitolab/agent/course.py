@@ -15,12 +15,16 @@ from vitolab.fit import Event, Fit, StopReason, Trace, budget
 from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.scale import N_FIRST
 
+# Set by judgement on the circulation and the ventricles, and not varied, but for what is said here.
 N_NEAR = 3  # stored runs from which plans start
-LEAST_RUNS = 2  # that answered, beside one per parameter, before a patient is ended
+LEAST_RUNS = 2  # that answered, beside one per parameter, before a patient is ended; first 3 in all
 UNREACHED = np.log(1e-3)  # chance below which the best compromise is run
 DOUBT = 3.0  # by which standard deviations are multiplied at most
-N_HOPELESS = 4  # hopeless plans in a row that end it; two once the best compromise was run
-REACH = 0.1  # share of Ω around failed runs that is avoided
+# Hopeless plans in a row that end a patient, first 2, then 3; two once the best compromise was run.
+N_HOPELESS = 4
+# Share of Ω around failed runs that is avoided; and by which a plan that is held must be away from
+# the run that answered, since a shorter step teaches little.
+REACH = 0.1
 MOST = 10  # surprises that count for the growth
 SURPRISE, MORE = 0.01, 2.0  # the same around surprising runs, and its growth with each of them
 FAR = 4.0  # standard deviations from what was expected that surprise
@@ -119,7 +123,7 @@ class Course:
         if not len(self.own) and not len(self.experience.u):  # every run failed
             self._run(self.rng.random(n), Event.RESTART, None)
             return
-        z = self.knowledge.base.unwrapped(self.z / self.problem.tolerance)
+        z = self.experience.unwrapped(self.z / self.problem.tolerance)
         emulator, avoided = self._emulated(), self._avoided()
         target = Target(self.problem, emulator, self.group, self.f, z, *avoided, self._doubt())
         starts = self._starts()
@@ -237,10 +241,8 @@ class Course:
         elif len(self.x) == self.max_runs:
             self.reason = StopReason.BUDGET
         elif np.isfinite(c).all():
-            a, found = (
-                np.concatenate([2.0 * u - 1.0, self.f]),
-                self.knowledge.base.unwrapped(y / psi),
-            )
+            a = np.concatenate([2.0 * u - 1.0, self.f])
+            found = self.experience.unwrapped(y / psi)
             self.own = np.concatenate([self.own, a[np.newaxis]])
             self.found = np.concatenate([self.found, found[np.newaxis]])
             self.cost.append(float(np.abs(c / psi).max()))

@@ -12,14 +12,15 @@ from scipy.optimize import minimize
 from vitolab.kernels.covariance import covariances
 from vitolab.quantities import BoolArray, FloatArray, IntArray
 
-# Of the normal priors on the logarithms of what is learned.
+# Of the normal priors on the logarithms of what is learned. As all numbers here set by judgement,
+# and not varied but for the last one.
 LENGTH, LENGTH_SPREAD = 3.0, 1.0  # Ω spans 2, a standard deviation of a feature 1
 AMPLITUDE_SPREAD = 1.5  # of what is shared, about the spread of the outputs
 OWN, OWN_SPREAD = 0.5, 1.5  # ψ
 NOISE, NOISE_SPREAD = 0.05, 1.0  # ψ
 SMALLEST = 1e-4  # of the spread of an output: what OWN and NOISE are at least
 JITTER = 1e-8  # of all variance, in what is noise
-N_ROUNDS = 30  # of the optimisation
+N_ROUNDS = 30  # of the optimisation; with 200 runs and more most end there
 WORST = 1e12  # what covariances count that cannot be inverted
 # Spreads of the priors beyond which nothing grows or shrinks; e^60 is squared without overflow.
 # The optimisation goes there while it looks for a step; of linear outputs without noise it found
