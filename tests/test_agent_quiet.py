@@ -13,6 +13,8 @@ from vitolab.fit import StopReason
 from vitolab.methods import AGENTS, METHODS, Settings, learn
 from vitolab.models import circulation, rosenbrock
 from vitolab.validation.continuing import Continuing
+from vitolab.validation.orders import order_of_patients
+from vitolab.validation.parts import child_seed
 
 
 @pytest.fixture(autouse=True)
@@ -51,6 +53,15 @@ def test_learning_from_nothing_raises_no_warning(ordinary):
     method = Continuing(problem, "vito-continuous", Experience.none(problem))
     fits = [fit for fit, _ in method.one_by_one(patients, max_runs=40)]
     assert not any(fit.stop_reason is StopReason.ERROR for fit in fits)
+
+
+def test_learning_twelve_parameters_from_nothing_raises_no_warning():
+    """An order in which the optimisation of the covariances went far."""
+    problem, order = circulation.problem("12p"), 2
+    patients = order_of_patients(circulation.cohort().first(48), order)[:12]
+    nothing, seed = Experience.none(problem), child_seed(0, "order", order)
+    method = Continuing(problem, "vito-continuous", nothing, seed=seed)
+    assert all(fit.solved for fit, _ in method.one_by_one(patients))
 
 
 def linear_runs(seed):
