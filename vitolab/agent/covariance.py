@@ -13,8 +13,8 @@ from vitolab.kernels.covariance import covariances
 from vitolab.quantities import BoolArray, FloatArray, IntArray
 
 # Of the normal priors on the logarithms of what is learned. As all numbers here set by judgement,
-# and not varied but for the last one.
-LENGTH, LENGTH_SPREAD = 3.0, 1.0  # Ω spans 2, a standard deviation of a feature 1
+# and not varied but for the length, as in `vitolab.agent.planning`, and the last one.
+LENGTH, LENGTH_SPREAD = 3.0, 1.0  # Ω spans 2, a standard deviation of a feature 1; 1.5: 39.3
 AMPLITUDE_SPREAD = 1.5  # of what is shared, about the spread of the outputs
 OWN, OWN_SPREAD = 0.5, 1.5  # ψ
 NOISE, NOISE_SPREAD = 0.05, 1.0  # ψ

@@ -26,7 +26,7 @@ from vitolab.problem import FloatArray, Problem
 CAUTION = 0.5  # standard deviations that count as a misfit; 0.25: 46.9, 1: 37.7
 # At first, in ψ² per squared share of Ω, 0.01: 40.2, 1: 44.7; by failure, by success.
 DAMPING, HARDER, EASIER = 0.1, 5.0, 4.0
-N_STEPS = 15
+N_STEPS = 15  # 30: 42.0
 SETTLED = 1e-3  # share of the sum of squares below which a step ends the descent
 AVOIDED = 3.0  # ψ that count at a point to be avoided
 UNLIKELY = np.log(1e-2)  # chance below which points all over Ω are tried as well
