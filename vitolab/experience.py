@@ -189,6 +189,13 @@ class Experience(Value):
         columns = [names.index(o.name) for o in problem.objectives]
         return replace(self, problem=problem, y=self.y[:, columns])
 
+    def first(self, n: int) -> Experience:
+        """The first n runs, and the patients up to the last of theirs."""
+        if n >= len(self.u):
+            return self
+        known = self.known[: self.patient[:n].max(initial=-1) + 1]
+        return Experience(self.problem, self.u[:n], self.y[:n], self.patient[:n], known)
+
     @property
     def scale(self) -> Scale:
         """Coordinates of the parameters."""
@@ -227,10 +234,13 @@ class Experience(Value):
         return centre
 
     def unwrapped(self, y: FloatArray) -> FloatArray:
-        """Outputs over ψ with angles counted from `centre`, shape (n, n_objectives)."""
-        return np.where(
-            self.problem.angular, self.centre + self.problem.relative_misfit(y, self.centre), y
-        )
+        """Outputs over ψ with angles counted from `centre`, shape (n, n_objectives).
+
+        Whole turns are added: while the jump passes no angle, a centre that moves changes no bit.
+        """
+        turn = 360.0 / self.problem.tolerance
+        away = self.centre + self.problem.relative_misfit(y, self.centre) - y
+        return np.where(self.problem.angular, y + turn * np.rint(away / turn), y)
 
     def distance(self, patient: Patient) -> tuple[FloatArray, FloatArray]:
         """How far each run is from a patient.

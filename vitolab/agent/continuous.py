@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from vitolab.agent.course import Course
 from vitolab.agent.folder import ARRAYS, check_features, read_agent, write_agent
 from vitolab.agent.knowledge import Knowledge, knowledge_of
@@ -202,9 +200,6 @@ class ContinuousVito(Value):
                     )
                 )
         return fits
-
-    def _course(self, patient: Patient, max_runs: int | None, rng: np.random.Generator) -> Course:
-        return Course(self.problem, self.knowledge, patient, max_runs, rng, self.give_up)
 
     def save(self, path: Path, *, replace: bool = False) -> None:
         """Write the agent as a folder of plain arrays and JSON, whole or not at all.
