@@ -53,10 +53,16 @@ def agents(
     return Content(words.agents(table), figure, (("All numbers", table),))
 
 
-def _experience(stored: StoredRun, repeat: int) -> Content:
+def experience(
+    stored: StoredRun,
+    repeat: int,
+    whose: str = "synthetic",
+    patients: str = "synthetic patients",
+) -> Content:
+    """Agents against training, beside who can be solved at all; see `agents`."""
     from vitolab import plots
 
-    part = agents(stored, repeat)
+    part = agents(stored, repeat, whose=whose, patients=patients)
     solvable = ("Who can be solved at all", plots.solvable_table(stored.personalizations))
     return replace(part, tables=(*part.tables, solvable))
 
@@ -177,7 +183,7 @@ PATIENTS = Section("patients", "Patients", _patients)
 #: Agents against training.
 AGENTS = Section("curves", "Curves", agents)
 #: What experience adds: agents against training, beside who can be solved at all.
-EXPERIENCE = (Section("curves", "Curves", _experience), PAIRED, PATIENTS)
+EXPERIENCE = (Section("curves", "Curves", experience), PAIRED, PATIENTS)
 #: The number of states.
 SCOUTING = (
     Section("curves", "Curves", _scouting),
