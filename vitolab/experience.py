@@ -193,8 +193,16 @@ class Experience(Value):
         """The first n runs, and the patients up to the last of theirs."""
         if n >= len(self.u):
             return self
-        known = self.known[: self.patient[:n].max(initial=-1) + 1]
-        return Experience(self.problem, self.u[:n], self.y[:n], self.patient[:n], known)
+        m = int(self.patient[:n].max(initial=-1)) + 1
+        return replace(
+            self,
+            u=self.u[:n],
+            y=self.y[:n],
+            patient=self.patient[:n],
+            known=self.known[:m],
+            made=self.made[:m],
+            names=self.names[:m],
+        )
 
     @property
     def scale(self) -> Scale:
