@@ -238,7 +238,7 @@ def test_a_patient_whose_runs_all_fail_does_not_end_the_file(
         ({"methods": ("vito-continuous", "quadratic")}, "expected one with learn_as_you_go"),
         ({"agent": "agent", "n_samples": 10}, "agent is given with 10 samples to explore"),
         ({"agent": "clinic.csv"}, "clinic.csv is a file, expected the folder of an agent"),
-        ({"agent": "nowhere/agent"}, "expected a name in a folder that can be written to"),
+        ({"agent": "nowhere/agent"}, "nowhere, expected a name in a folder that exists"),
         ({"give_up": 1.0}, "give_up is 1.0, expected from 0 to below 1"),
         ({"total_runs": 0}, "total_runs is 0, expected at least 1"),
         ({"at_a_time": 0}, "at_a_time is 0, expected at least 1"),

@@ -221,7 +221,7 @@ def personalize_file(
     earlier = None
     if order is not None:
         parameters |= order.parameters(table.patients)
-        order, earlier = order.resumed(results_root, STUDY, parameters)
+        order, earlier = order.resumed(results_root, STUDY, parameters, table.patients, again)
         parameters |= order.parameters(table.patients)
     run = open_run(STUDY, parameters, results=results_root, seed=seed, again=again)
     if run.state == "complete":

@@ -162,9 +162,12 @@ def _training(method: Continuing, begun: Experience, learned: Experience, known_
         return ""
     n = len(learned.known) - len(begun.known)
     before = f"{n} patient{'s' if n > 1 else ''} before" if n else "nobody before"
-    training = f"{len(begun.known)} {known_as} and {before}" if len(begun.known) else before
+    if len(begun.known):
+        unnamed = begun.names.count("")  # by an earlier version: nobody of them can be left out
+        whose = f", {unnamed} of them without a name," if unnamed else ""
+        before = f"{len(begun.known)} {known_as}{whose} and {before}"
     left_out = sorted(set(method.experience.names) - set(begun.names))
-    return f"{training}, without {' and '.join(left_out)}" if left_out else training
+    return f"{before}, without {' and '.join(left_out)}" if left_out else before
 
 
 def _fold(
