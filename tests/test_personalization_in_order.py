@@ -16,7 +16,7 @@ from vitolab.failures import CannotRun
 from vitolab.patients import InputError
 from vitolab.personalization import what_it_took
 from vitolab.problem import Patient
-from vitolab.store import latest, list_runs
+from vitolab.store import Run, latest, list_runs
 from vitolab.store.claims import RunFailed
 from vitolab.validation import rounds
 from vitolab.validation.continuing import Continuing
@@ -219,15 +219,51 @@ def test_a_patient_whose_runs_all_fail_does_not_end_the_file(
     linear_problem, linear_patients, tmp_path
 ):
     def breaks(x, patient):
-        if patient.name == "P0":
+        if patient.name == "P1":
             raise ValueError("valve does not close")
         return linear_problem.simulate(x, patient)
 
     problem = replace(linear_problem, simulate=breaks)
     fitted = in_order(problem, linear_patients[:3], tmp_path, max_runs=100)
-    assert list(fitted["outcome"]) == ["not solved", "solved", "solved"]
-    assert fitted["n_failed"][0] == fitted["n_runs"][0] == 100
-    assert "valve does not close" in fitted["stop_reason"][0]
+    assert list(fitted["outcome"]) == ["solved", "not solved", "solved"]
+    assert fitted["n_failed"][1] == fitted["n_runs"][1] == 100
+    assert "valve does not close" in fitted["stop_reason"][1]
+
+
+@pytest.mark.parametrize("method", ["vito-continuous", "gp-emulator", "nelder-mead"])
+@pytest.mark.parametrize("at_a_time", [1, 2])
+def test_a_model_that_never_answers_ends_the_file_with_the_first_patient(
+    linear_problem, linear_patients, tmp_path, capsys, method, at_a_time
+):
+    """After some fifty runs and not after everybody's, and the first failed run is said at once."""
+    calls, said = [], []
+
+    def breaks(x, patient):
+        calls.append(patient.name)
+        if len(calls) == 10:
+            said.append(capsys.readouterr().err)
+        raise ValueError("valve does not close")
+
+    problem = replace(linear_problem, simulate=breaks)
+    more = {"methods": (method,), "at_a_time": at_a_time}
+    with pytest.raises(RunFailed, match=r"first: all 50 runs so far failed, expected some that .*"):
+        in_order(problem, linear_patients[:5], tmp_path, max_runs=100, **more)
+    assert set(calls) == {"P0"}
+    assert len(calls) < 60  # to see whether it takes a batch, it is called some more times
+    assert said[0].count("P0: a forward run failed (a=") == 1
+    assert "a forward run failed" not in capsys.readouterr().err
+    (failed,) = list_runs(tmp_path / "results")
+    assert failed.reason.endswith(
+        "): raised: ValueError: valve does not close; if that is so of this patient alone, put "
+        "another one first"
+    )
+    causes = Run.load(failed.path).failures
+    assert causes[["patient", "text", "n_runs"]].to_numpy().tolist() == [
+        ["P0", "ValueError: valve does not close", 50]
+    ]
+    # mended, nothing of it is left
+    in_order(linear_problem, linear_patients[:2], tmp_path, max_runs=100, **more)
+    assert latest(tmp_path / "results", "personalize").failures.empty
 
 
 @pytest.mark.parametrize(

@@ -308,8 +308,9 @@ class Experience(Value):
             "made": np.bincount(arrays["patient"], minlength=n),
             **{name: np.full(n, "") for name in _TEXTS},
         } | dict(arrays)
-        names, sums = (tuple(since[name].tolist()) for name in _TEXTS)
-        return cls(problem, *(since[name] for name in _ARRAYS), names, sums)
+        u, y, patient, known, made = (since[name] for name in _ARRAYS)
+        names, checksums = (tuple(since[name].tolist()) for name in _TEXTS)
+        return cls(problem, u, y, patient, known, made, names, checksums)
 
 
 _ARRAYS = ("u", "y", "patient", "known", "made")
