@@ -300,12 +300,26 @@ def test_a_command_that_is_stopped_says_how_to_go_on(
     assert "the same command goes on from here" in capsys.readouterr().err
 
 
-def test_progress_of_an_earlier_run_is_not_shown_for_this_one(tmp_path: Path) -> None:
-    from vitolab.store import newest_progress
+def test_a_command_shows_its_own_progress_whatever_others_do_in_the_same_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from vitolab.validation.continuing import Continuing
 
-    assert newest_progress(tmp_path, "s", 0.0) is None
-    OpenRun.start(tmp_path, "s", {}, 0, "1").progress("folds", 1, 2)
-    assert newest_progress(tmp_path, "s", time.time() + 1) is None
-    found = newest_progress(tmp_path, "s", time.time() - 100)
-    assert found is not None
-    assert found.stage == "folds"
+    personalizer = Continuing.personalizer
+
+    def meanwhile(*given: Any) -> Any:
+        other = OpenRun.start(tmp_path, "personalize", {"n": given[1].name}, 0, "1", again=True)
+        other.progress("of another command", 1, 7)
+        time.sleep(1.2)
+        return personalizer(*given)
+
+    monkeypatch.setattr(Continuing, "personalizer", meanwhile)
+    (tmp_path / "f.csv").write_text("patient,t1,t2,alpha\nA,-0.67,0.57,0.1\n", encoding="utf-8")
+    options = ["--patients", tmp_path / "f.csv", "--results", tmp_path, "--learn-as-you-go"]
+    assert call("personalize", "rosenbrock", *options) == 0
+    said = capsys.readouterr().err
+    assert "personalising one after the other: 1 of 1" in said
+    assert "of another command" not in said
+    # of one that is complete there is no progress
+    assert call("personalize", "rosenbrock", *options) == 0
+    assert "1 of 1" not in capsys.readouterr().err

@@ -144,12 +144,10 @@ def personalize(
     else:
         training, trained_on = table.patients, "patients of the file"
 
-    import time
-
     from vitolab.display import results_only, shown
     from vitolab.methods import REFERENCES
     from vitolab.personalization import FLOAT_FORMAT, personalize_file, what_it_took
-    from vitolab.store.info import newest_progress
+    from vitolab.store.info import read_progress
 
     if method in REFERENCES and (train_on is not None or n_samples is not None):
         raise ValueError(
@@ -161,9 +159,9 @@ def personalize(
             "--n-samples is missing, expected it with --train-on: --learn-as-you-go explores "
             "nothing unless asked"
         )
-    began = time.time()
+    own: list[Path] = []  # another command may work in the same folder of results
     root = results.absolute()  # a model may leave the folder meanwhile
-    with results_only() as output, shown(lambda: newest_progress(root, "personalize", began)):
+    with results_only() as output, shown(lambda: read_progress(own[0]) if own else None):
         fitted = personalize_file(
             problem,
             table,
@@ -184,6 +182,7 @@ def personalize(
             results_root=root,
             out=out,
             again=again,
+            begins=own.append,
         )
     if out is None:
         typer.echo(fitted.to_csv(index=False, float_format=FLOAT_FORMAT), nl=False, file=output)
