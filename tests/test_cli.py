@@ -322,4 +322,4 @@ def test_a_command_shows_its_own_progress_whatever_others_do_in_the_same_folder(
     assert "of another command" not in said
     # of one that is complete there is no progress
     assert call("personalize", "rosenbrock", *options) == 0
-    assert "1 of 1" not in capsys.readouterr().err
+    assert "personalising" not in capsys.readouterr().err
