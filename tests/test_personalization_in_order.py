@@ -166,11 +166,25 @@ def test_a_total_ends_the_patient_under_way_and_leaves_the_others_open(
     assert fitted["stop_reason"][3] == f"Not begun. The total of {total} forward runs was used up."
     assert fitted["a [mL]"][3:].isna().all()
     said = what_it_took(fitted, total)
-    more = int(np.ceil(3 * free["n_runs"][:2].mean()))
+    more = 3 * free["n_runs"][1]
     assert said.startswith(
         f"2 solved, 0 unreachable, 0 not solved, 3 open; {total} of {total} forward runs used. An "
         f"estimate: the 3 open would take about {more} more, "
     )
+
+
+@pytest.mark.parametrize(
+    ("n_runs", "said"),
+    [
+        ([9, 3, 2, 0, 0], "the 2 open would take about 5 more, 2.5 each, the mean of the last 2 s"),
+        ([9, 2, 2, 1, 0], "the 1 open would take about 2 more, 1.67 each, the mean of the last 3 "),
+        ([9, 0, 0, 0, 0], "the 4 open would take about 36 more, 9 each, the mean of the last 1 so"),
+    ],
+)
+def test_an_estimate_leaves_the_first_patient_out_and_multiplies(n_runs, said):
+    outcome = ["solved" if n else "open" for n in n_runs]
+    table = {"outcome": outcome, "order": [1, 2, 3, 4, 5], "n_runs": n_runs}
+    assert f"An estimate: {said}" in what_it_took(pd.DataFrame(table))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -104,7 +103,8 @@ def what_it_took(fitted: pd.DataFrame, total_runs: int | None = None) -> str:
     str
         How many patients are solved, unreachable, not solved and open, the runs that were made,
         and an estimate of what the open ones would take: each as many as the last patients who
-        were solved, up to `LAST` of them.
+        were solved, up to `LAST` of them; the first of all, whose runs are spread over the domain,
+        is left out if there is another.
     """
     fitted = fitted[fitted["outcome"].notna()].sort_values("order")
     counts = fitted["outcome"].value_counts()
@@ -115,12 +115,14 @@ def what_it_took(fitted: pd.DataFrame, total_runs: int | None = None) -> str:
     said = f"{', '.join(told)}, {n_open} open; {n_runs}{allowed} forward runs used."
     if not n_open:
         return said
-    last = fitted.loc[fitted["outcome"] == "solved", "n_runs"].tail(LAST)
+    solved = fitted[fitted["outcome"] == "solved"]
+    later = solved[solved["order"] > 1]
+    last = (solved if later.empty else later)["n_runs"].tail(LAST)
     if last.empty:
         return f"{said} Nobody is solved yet, so there is no estimate of what more would take."
     each = float(last.mean())
     return (
-        f"{said} An estimate: the {n_open} open would take about {math.ceil(each * n_open)} more, "
+        f"{said} An estimate: the {n_open} open would take about {each * n_open:.0f} more, "
         f"{each:.3g} each, the mean of the last {len(last)} solved."
     )
 
