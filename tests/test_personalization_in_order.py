@@ -225,6 +225,11 @@ def test_a_patient_whom_the_model_cannot_reach_ends_early_with_a_sentence(go, li
     assert fitted["n_runs"][3] < 60
     assert "u" in fitted["stop_reason"][3]
     assert fitted["stop_reason"][3] != "No parameters are expected to meet all measurements."
+    u, w = fitted[["u_misfit [mL]", "w_misfit [mmHg]"]].iloc[3]
+    assert fitted["stop_reason"][3].endswith(
+        f" That is expected; of the runs made, the best misses u by {u:+.3g} mL, w by {w:+.3g} "
+        "mmHg."
+    )
     never = go(file, give_up=0.0)
     assert never["n_runs"][3] == 60
 

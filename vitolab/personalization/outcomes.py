@@ -11,7 +11,7 @@ import pandas as pd
 from vitolab.failures import Failure, Kind
 from vitolab.fit import StopReason
 from vitolab.patients import PatientTable, headed
-from vitolab.problem import Patient, Problem
+from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.store.tables import IN_ORDER
 
 #: Numbers of a table to read: a digit more would be finer than any measurement can tell. The
@@ -174,6 +174,16 @@ def _outcome(outcome: Mapping[Hashable, Any]) -> str:
     return "open" if reason == StopReason.BUDGET and _note(outcome) else "not solved"
 
 
+def _best_run(problem: Problem, c: FloatArray) -> str:
+    """Sentence on the run whose misfits stand beside a note that tells of expected ones."""
+    missed = [
+        f"{o.label} by {misfit:+.3g} {o.unit}".rstrip()
+        for o, misfit in zip(problem.objectives, c.tolist(), strict=True)
+        if abs(misfit) > o.tolerance
+    ]
+    return f" That is expected; of the runs made, the best misses {', '.join(missed)}."
+
+
 def _values(problem: Problem, patient: Patient, outcome: Mapping[Hashable, Any]) -> dict[str, Any]:
     """Columns of one personalisation."""
     names = ("solved", "n_runs", "n_failed", "n_restarts", "training", "not_measured")
@@ -184,6 +194,8 @@ def _values(problem: Problem, patient: Patient, outcome: Mapping[Hashable, Any])
     z = np.array([patient.measurements.get(o.name, np.nan) for o in problem.objectives])
     c = np.array([outcome[f"misfit:{o.name}"] for o in problem.objectives])
     y = problem.misfit(z + c, 0.0)  # which wraps angles
+    if outcome["stop_reason"] == StopReason.UNREACHABLE:
+        values["stop_reason"] += _best_run(problem, c)
     for i, o in enumerate(problem.objectives):
         values[headed(f"{o.name}_measured", o.unit)] = z[i]
         values[headed(f"{o.name}_modelled", o.unit)] = y[i]
