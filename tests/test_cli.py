@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import os
 import subprocess
 import sys
@@ -298,6 +299,38 @@ def test_a_command_that_is_stopped_says_how_to_go_on(
     monkeypatch.setattr(cli, "app", stopped)
     assert call("run", "tour") == cli.STOPPED
     assert "the same command goes on from here" in capsys.readouterr().err
+
+
+def test_a_parameter_that_is_given_twice_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("run", "from-nothing", "-p", "n_orders=1", "-p", "n_orders=2") == 2
+    said = "vitolab: parameter 'n_orders' is given twice, expected once\n"
+    assert capsys.readouterr().err == said
+
+
+def test_a_full_disk_is_no_file_that_cannot_be_read() -> None:
+    full = cli._refusal(OSError(errno.ENOSPC, "No space left on device", "run.json"))
+    assert full == "run.json: No space left on device, expected room to write"
+    other = cli._refusal(OSError(errno.EACCES, "Permission denied", "run.json"))
+    assert other == (
+        "run.json: Permission denied, expected a folder or file that can be read and written"
+    )
+
+
+def test_the_runs_of_a_patient_are_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("personalize", "--help") == 0
+    assert "50 forward runs per parameter" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_round_of_more_patients_than_there_are_is_all_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "A,-0.67,0.57,0.1\nB,0.6667,0.5667,0.09\n"
+    (tmp_path / "f.csv").write_text(f"patient,t1,t2,alpha\n{rows}", encoding="utf-8")
+    options = ["--patients", tmp_path / "f.csv", "--results", tmp_path, "--learn-as-you-go"]
+    assert call("personalize", "rosenbrock", *options, "--at-a-time", "999999999999") == 0
+    said = capsys.readouterr().err
+    assert "in the order of the file, all patients at once: " in said
+    assert "999999999999" not in said
 
 
 def test_a_command_shows_its_own_progress_whatever_others_do_in_the_same_folder(

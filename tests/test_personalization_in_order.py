@@ -289,7 +289,10 @@ def test_a_model_that_never_answers_ends_the_file_with_the_first_patient(
     ("more", "said"),
     [
         ({"methods": ("vito",)}, "method is 'vito', which learns states, expected one of vito-con"),
-        ({"methods": ("gp-emulator",), "agent": "agent"}, "agent is given with method 'gp-emul"),
+        (
+            {"methods": ("gp-emulator",), "agent": "agent"},
+            "method is 'gp-emulator', expected 'vito-continuous' with an agent",
+        ),
         ({"methods": ("vito-continuous", "quadratic")}, "expected one with learn_as_you_go"),
         ({"agent": "agent", "n_samples": 10}, "agent is given with 10 samples to explore"),
         ({"agent": "clinic.csv"}, "clinic.csv is a file, expected the folder of an agent"),

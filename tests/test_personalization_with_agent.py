@@ -266,3 +266,20 @@ def test_an_agent_of_another_problem_is_refused(go, linear_problem, linear_patie
     with pytest.raises(ValueError, match="the agent learned another problem: name is another"):
         go(linear_patients[:2], agent=tmp_path / "agent")
     assert not (tmp_path / "results").exists()
+
+
+def test_of_an_agent_of_a_model_that_has_changed_it_is_said_what_to_do(
+    linear_problem, linear_patients, tmp_path
+):
+    kept = tmp_path / "agent"
+    ContinuousVito.learn(linear_problem).save(kept)
+    changed = replace(linear_problem, version="2")
+    with pytest.raises(ValueError, match="or its files have changed since the agent learned, ex"):
+        personalized.in_order(changed, linear_patients[:2], tmp_path, agent=kept)
+    # what is otherwise another problem is told as before
+    with pytest.raises(ValueError, match="the agent learned another problem: version is 1"):
+        personalized.in_order(
+            replace(changed, parameters=changed.parameters[:1]),
+            *(linear_patients[:2], tmp_path),
+            agent=kept,
+        )

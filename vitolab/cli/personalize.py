@@ -116,7 +116,11 @@ def personalize(
     results: Results = Path("results"),
     again: Annotated[bool, typer.Option("--again", help="Recompute a finished run.")] = False,
 ) -> None:
-    """Personalise the patients of a CSV file."""
+    """Personalise the patients of a CSV file.
+
+    Each patient is allowed 50 forward runs per parameter (electrophysiology: 100), besides those of
+    an exploration.
+    """
     chosen = find_model(model)
     setup = chosen.setup if setup is None else setup
     problem = chosen.problem(setup)
@@ -190,7 +194,10 @@ def personalize(
         typer.echo(str(out), file=output)
     if learn_as_you_go:
         who = "each patient" if at_a_time == 1 else f"each round of {at_a_time} patients"
-        told = "" if method in REFERENCES else f", {who} after what those before taught"
+        told = f", {who} after what those before taught"
+        if 1 < len(table.patients) <= at_a_time:
+            told = ", all patients at once"
+        told = "" if method in REFERENCES else told
         typer.echo(f"in the order of the file{told}: {what_it_took(fitted, total_runs)}", err=True)
     n_solved = int(fitted["solved"].fillna(False).sum())
     typer.echo(

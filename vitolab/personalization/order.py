@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -63,7 +64,7 @@ class Order:
         if self.agent is None:
             return
         if name != CONTINUOUS_AGENT:
-            raise ValueError(f"agent is given with method {name!r}, expected {CONTINUOUS_AGENT!r}")
+            raise ValueError(f"method is {name!r}, expected {CONTINUOUS_AGENT!r} with an agent")
         if not self.agent.parent.is_dir():
             raise InputError(
                 f"{self.agent}: there is no folder {self.agent.parent}, expected a name in a "
@@ -112,7 +113,17 @@ class Order:
     def _known(self) -> Experience | None:
         if self.agent is None or not self.agent.exists():
             return None
-        return ContinuousVito.load(self.agent, self.method.problem).experience
+        problem = self.method.problem
+        try:
+            return ContinuousVito.load(self.agent, problem).experience
+        except ValueError:
+            if _is_older(self.agent, problem):
+                raise ValueError(
+                    f"{self.agent}: the model or its files have changed since the agent learned, "
+                    f"expected version {problem.version}: put them back, or name another folder "
+                    "for an agent of the changed model"
+                ) from None
+            raise
 
     def beginning(self, begun: Experience, found: str) -> Order:
         """The same with other experience to begin with, and another key of what was found."""
@@ -272,3 +283,13 @@ class Order:
                 say(f"{self.agent} has learned from other patients meanwhile, and keeps them")
             agent = ContinuousVito(m.problem, once(learned), m.settings.give_up)
             agent.save(self.agent, replace=True)
+
+
+def _is_older(agent: Path, problem: Problem) -> bool:
+    """Whether an agent learned this problem, but for the version of its model."""
+    try:
+        learned = json.loads((agent / FILE).read_text(encoding="utf-8"))["problem"]
+        given = json.loads(json.dumps(problem.describe()))
+        return bool({**learned, "version": given["version"]} == given != learned)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False

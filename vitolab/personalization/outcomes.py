@@ -179,7 +179,7 @@ def _best_run(problem: Problem, c: FloatArray) -> str:
     missed = [
         f"{o.label} by {misfit:+.3g} {o.unit}".rstrip()
         for o, misfit in zip(problem.objectives, c.tolist(), strict=True)
-        if abs(misfit) > o.tolerance
+        if abs(misfit) >= o.tolerance
     ]
     return f" That is expected; of the runs made, the best misses {', '.join(missed)}."
 
