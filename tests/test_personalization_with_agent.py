@@ -19,6 +19,7 @@ from vitolab.experience import Experience, check_experience
 from vitolab.methods import Settings
 from vitolab.personalization import order
 from vitolab.personalization.kept import alone, holds
+from vitolab.store import list_runs
 from vitolab.validation import child_seed
 from vitolab.validation.continuing import Continuing
 
@@ -109,6 +110,19 @@ def test_the_same_command_with_its_agent_learns_from_nobody_twice(
     assert set(map(bytes, stored.u)) <= set(map(bytes, more.u))
     assert holds(more, stored)
     assert not holds(stored, more)
+
+
+def test_a_damaged_run_of_an_agent_is_refused_with_what_to_do(
+    go, linear_problem, linear_patients, tmp_path
+):
+    kept = tmp_path / "agent"
+    go(linear_patients[:2], agent=kept)
+    (info,) = list_runs(tmp_path / "results")
+    (info.path / "traces.parquet").unlink()
+    with pytest.raises(ValueError, match=r"traces.parquet: .*; again=True computes the run again"):
+        go(linear_patients[:2], agent=kept)
+    go(linear_patients[:2], agent=kept, again=True)
+    assert ContinuousVito.load(kept, linear_problem).experience.names == ("P0", "P1")
 
 
 def test_a_patient_who_comes_again_under_another_name_is_left_out(

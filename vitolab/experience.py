@@ -304,13 +304,10 @@ class Experience(Value):
         Earlier versions kept no names, checksums and failed runs.
         """
         n = len(arrays["known"])
-        since = {
-            "made": np.bincount(arrays["patient"], minlength=n),
-            **{name: np.full(n, "") for name in _TEXTS},
-        } | dict(arrays)
-        u, y, patient, known, made = (since[name] for name in _ARRAYS)
-        names, checksums = (tuple(since[name].tolist()) for name in _TEXTS)
-        return cls(problem, u, y, patient, known, made, names, checksums)
+        made = np.bincount(arrays["patient"], minlength=n)
+        since = {"made": made, **dict.fromkeys(_TEXTS, np.full(n, "")), **arrays}
+        texts: dict[str, Any] = {name: tuple(since[name].tolist()) for name in _TEXTS}
+        return cls(problem, **({name: since[name] for name in _ARRAYS} | texts))
 
 
 _ARRAYS = ("u", "y", "patient", "known", "made")

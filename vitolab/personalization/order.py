@@ -176,6 +176,12 @@ class Order:
             if begun == parameters["agent_key"]:
                 return self, info.path
             run = Run.load(info.path)
+            try:
+                run.check_files()
+            except ValueError:
+                if again:
+                    continue
+                raise
             left = str(run.arrays.get(_LEARNED))
             is_left = left == self.method.experience.key
             if is_left or (left != "None" and not again and self._holds(run, patients)):
