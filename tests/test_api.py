@@ -160,7 +160,10 @@ def test_a_faulty_file_of_a_fit_or_of_walks_is_refused_in_one_sentence(vito, wal
     for damage, words in [
         (lambda p: described(p, stop_reason="tired"), "stop_reason is 'tired', expected one of"),
         (lambda p: described(p, parameters=["a", "a"]), "parameters is .*, expected distinct"),
-        (lambda p: rewritten(p, **{"trace/y": np.zeros((4, 2))}), "trace/y has type .*shape"),
+        (
+            lambda p: rewritten(p, **{"trace/y": np.zeros((4, 2))}),
+            "trace/y holds 4 rows of 2 float64 values, expected 5 rows of 2",
+        ),
         (lambda p: rewritten(p, **{"trace/event": np.full(5, 7)}), "trace/event holds 7"),
         (lambda p: rewritten(p, **{"trace/state": None}), "trace/state is missing"),
     ]:
@@ -168,11 +171,20 @@ def test_a_faulty_file_of_a_fit_or_of_walks_is_refused_in_one_sentence(vito, wal
         damage(fit_file)
         refused(Fit.load, fit_file, words)
     for damage, words in [
-        (lambda p: rewritten(p, x=walks.x[:, :-1]), "has type .* expected kind"),
-        (lambda p: rewritten(p, x=walks.x.astype(np.float32)), "finite numbers of 64 bits"),
+        (
+            lambda p: rewritten(p, x=walks.x[:, :-1]),
+            "holds .* float64 values, expected .* numbers",
+        ),
+        (
+            lambda p: rewritten(p, x=walks.x.astype(np.float32)),
+            "x has type float32, expected float64",
+        ),
         (lambda p: rewritten(p, patient=walks.patient - 1), "patient holds -1"),
         (lambda p: rewritten(p, patient=walks.patient[::-1]), "patient must rise"),
-        (lambda p: rewritten(p, length=walks.length + 1), "length holds 41, expected from 0 to 40"),
+        (
+            lambda p: rewritten(p, length=walks.length + 1),
+            "length holds 41 in row 1, expected from 0 to 40",
+        ),
         (lambda p: described(p, causes=[["odd", "", 0]]), "causes hold .*, expected kind"),
         (lambda p: described(p, patients="P0"), "patients is 'P0', expected list"),
     ]:

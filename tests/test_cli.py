@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
+import errno
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -300,12 +300,21 @@ def test_a_command_that_is_stopped_says_how_to_go_on(
     assert "the same command goes on from here" in capsys.readouterr().err
 
 
-def test_progress_of_an_earlier_run_is_not_shown_for_this_one(tmp_path: Path) -> None:
-    from vitolab.store import newest_progress
+def test_a_parameter_that_is_given_twice_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("run", "from-nothing", "-p", "n_orders=1", "-p", "n_orders=2") == 2
+    said = "vitolab: parameter 'n_orders' is given twice, expected once\n"
+    assert capsys.readouterr().err == said
 
-    assert newest_progress(tmp_path, "s", 0.0) is None
-    OpenRun.start(tmp_path, "s", {}, 0, "1").progress("folds", 1, 2)
-    assert newest_progress(tmp_path, "s", time.time() + 1) is None
-    found = newest_progress(tmp_path, "s", time.time() - 100)
-    assert found is not None
-    assert found.stage == "folds"
+
+def test_a_full_disk_is_no_file_that_cannot_be_read() -> None:
+    full = cli._refusal(OSError(errno.ENOSPC, "No space left on device", "run.json"))
+    assert full == "run.json: No space left on device, expected room to write"
+    other = cli._refusal(OSError(errno.EACCES, "Permission denied", "run.json"))
+    assert other == (
+        "run.json: Permission denied, expected a folder or file that can be read and written"
+    )
+
+
+def test_the_runs_of_a_patient_are_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("personalize", "--help") == 0
+    assert "50 forward runs per parameter" in " ".join(capsys.readouterr().out.split())

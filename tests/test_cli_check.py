@@ -91,3 +91,38 @@ def test_patients_of_a_model_of_ones_own_are_needed(own, capsys):
 def test_a_built_in_model_is_run_for_a_synthetic_patient(capsys):
     assert call("check", "rosenbrock") == 0
     assert capsys.readouterr().out.startswith("F001 at the default values: t1 ")
+
+
+def test_a_model_that_answers_otherwise_the_second_time_is_told(own, capsys):
+    other = 'return {"mean": len(open("calls").read()), "systolic": 120.0, "diastolic": 70.0}'
+    assert call("check", *model_of(own, other)) == 0
+    assert capsys.readouterr().err.endswith(
+        "vitolab: warning: the second run answered otherwise, by up to 0.5 tolerances: results will"
+        " not be the same again\n"
+    )
+    assert call("check", *model_of(own)) == 0
+    assert "otherwise" not in capsys.readouterr().err
+
+
+def test_measurements_that_are_missing_are_told_before_a_patient_is_personalised(own, capsys):
+    file = own / "patients.csv"
+    rows = [line.split(",") for line in file.read_text().splitlines()]
+    rows[2][-1] = ""
+    file.write_text("\n".join(",".join(row) for row in rows))
+    assert call("check", *model_of(own)) == 0
+    said = capsys.readouterr().err
+    name, column = rows[2][0], rows[0][-1].partition(" ")[0]
+    assert said.startswith(
+        f"vitolab: {file}, row 3: patient '{name}' lacks {column}, expected a number or "
+        "--allow-missing\n"
+    )
+
+
+def test_a_file_that_cannot_be_understood_is_refused_though_only_its_first_patient_is_run(
+    own, capsys
+):
+    file = own / "patients.csv"
+    rows = file.read_text().splitlines()
+    file.write_text("\n".join([*rows, rows[1].replace(rows[1].split(",")[1], "much")]))
+    assert call("check", *model_of(own)) == 2
+    assert f"{file}, row {len(rows) + 1}, column" in capsys.readouterr().err

@@ -117,7 +117,7 @@ def test_a_saved_agent_with_other_runs_is_refused(linear_problem, nearest, tmp_p
     with np.load(tmp_path / "agent" / "arrays.npz") as found:
         arrays = dict(found)
     write_arrays(tmp_path / "agent" / "arrays.npz", arrays | {"stored/u": arrays["stored/u"] + 9})
-    with pytest.raises(ValueError, match=r"stored: u holds 1?[0-9.]+, expected from"):
+    with pytest.raises(ValueError, match=r"stored: u holds 1?[0-9.]+ in row \d+, expected from"):
         Vito.load(tmp_path / "agent", linear_problem)
     del arrays["stored/y"]
     write_arrays(tmp_path / "agent" / "arrays.npz", arrays)

@@ -96,7 +96,9 @@ def gaussian(problem: Problem, seed: int) -> Experience:
     feature = rng.normal(size=n_patients)
     x = rng.normal(size=(len(whose), 2))
     y = x @ SLOPES.T + SHIFT * feature[whose, np.newaxis] + NOISE * rng.normal(size=x.shape)
-    return Experience(problem, x / 10.0 + 0.5, y / problem.tolerance, whose, feature[:, np.newaxis])
+    u, y, known = x / 10.0 + 0.5, y / problem.tolerance, feature[:, np.newaxis]
+    made, unknown = np.full(n_patients, each), ("",) * n_patients
+    return Experience(problem, u, y, whose, known, made, unknown, unknown)
 
 
 @needs_sbi

@@ -16,7 +16,7 @@ from vitolab.failures import CannotRun
 from vitolab.patients import InputError
 from vitolab.personalization import what_it_took
 from vitolab.problem import Patient
-from vitolab.store import latest, list_runs
+from vitolab.store import Run, latest, list_runs
 from vitolab.store.claims import RunFailed
 from vitolab.validation import rounds
 from vitolab.validation.continuing import Continuing
@@ -166,11 +166,25 @@ def test_a_total_ends_the_patient_under_way_and_leaves_the_others_open(
     assert fitted["stop_reason"][3] == f"Not begun. The total of {total} forward runs was used up."
     assert fitted["a [mL]"][3:].isna().all()
     said = what_it_took(fitted, total)
-    more = int(np.ceil(3 * free["n_runs"][:2].mean()))
+    more = 3 * free["n_runs"][1]
     assert said.startswith(
         f"2 solved, 0 unreachable, 0 not solved, 3 open; {total} of {total} forward runs used. An "
         f"estimate: the 3 open would take about {more} more, "
     )
+
+
+@pytest.mark.parametrize(
+    ("n_runs", "said"),
+    [
+        ([9, 3, 2, 0, 0], "the 2 open would take about 5 more, 2.5 each, the mean of the last 2 s"),
+        ([9, 2, 2, 1, 0], "the 1 open would take about 2 more, 1.67 each, the mean of the last 3 "),
+        ([9, 0, 0, 0, 0], "the 4 open would take about 36 more, 9 each, the mean of the last 1 so"),
+    ],
+)
+def test_an_estimate_leaves_the_first_patient_out_and_multiplies(n_runs, said):
+    outcome = ["solved" if n else "open" for n in n_runs]
+    table = {"outcome": outcome, "order": [1, 2, 3, 4, 5], "n_runs": n_runs}
+    assert f"An estimate: {said}" in what_it_took(pd.DataFrame(table))
 
 
 @pytest.mark.parametrize(
@@ -211,6 +225,11 @@ def test_a_patient_whom_the_model_cannot_reach_ends_early_with_a_sentence(go, li
     assert fitted["n_runs"][3] < 60
     assert "u" in fitted["stop_reason"][3]
     assert fitted["stop_reason"][3] != "No parameters are expected to meet all measurements."
+    u, w = fitted[["u_misfit [mL]", "w_misfit [mmHg]"]].iloc[3]
+    assert fitted["stop_reason"][3].endswith(
+        f" That is expected; of the runs made, the best misses u by {u:+.3g} mL, w by {w:+.3g} "
+        "mmHg."
+    )
     never = go(file, give_up=0.0)
     assert never["n_runs"][3] == 60
 
@@ -219,26 +238,65 @@ def test_a_patient_whose_runs_all_fail_does_not_end_the_file(
     linear_problem, linear_patients, tmp_path
 ):
     def breaks(x, patient):
-        if patient.name == "P0":
+        if patient.name == "P1":
             raise ValueError("valve does not close")
         return linear_problem.simulate(x, patient)
 
     problem = replace(linear_problem, simulate=breaks)
     fitted = in_order(problem, linear_patients[:3], tmp_path, max_runs=100)
-    assert list(fitted["outcome"]) == ["not solved", "solved", "solved"]
-    assert fitted["n_failed"][0] == fitted["n_runs"][0] == 100
-    assert "valve does not close" in fitted["stop_reason"][0]
+    assert list(fitted["outcome"]) == ["solved", "not solved", "solved"]
+    assert fitted["n_failed"][1] == fitted["n_runs"][1] == 100
+    assert "valve does not close" in fitted["stop_reason"][1]
+
+
+@pytest.mark.parametrize("method", ["vito-continuous", "gp-emulator", "nelder-mead"])
+@pytest.mark.parametrize("at_a_time", [1, 2])
+def test_a_model_that_never_answers_ends_the_file_with_the_first_patient(
+    linear_problem, linear_patients, tmp_path, capsys, method, at_a_time
+):
+    """After some fifty runs and not after everybody's, and the first failed run is said at once."""
+    calls, said = [], []
+
+    def breaks(x, patient):
+        calls.append(patient.name)
+        if len(calls) == 10:
+            said.append(capsys.readouterr().err)
+        raise ValueError("valve does not close")
+
+    problem = replace(linear_problem, simulate=breaks)
+    more = {"methods": (method,), "at_a_time": at_a_time}
+    with pytest.raises(RunFailed, match=r"first: all 50 runs so far failed, expected some that .*"):
+        in_order(problem, linear_patients[:5], tmp_path, max_runs=100, **more)
+    assert set(calls) == {"P0"}
+    assert len(calls) < 60  # to see whether it takes a batch, it is called some more times
+    assert said[0].count("P0: a forward run failed (a=") == 1
+    assert "a forward run failed" not in capsys.readouterr().err
+    (failed,) = list_runs(tmp_path / "results")
+    assert failed.reason.endswith(
+        "): raised: ValueError: valve does not close; if that is so of this patient alone, put "
+        "another one first"
+    )
+    causes = Run.load(failed.path).failures
+    assert causes[["patient", "text", "n_runs"]].to_numpy().tolist() == [
+        ["P0", "ValueError: valve does not close", 50]
+    ]
+    # mended, nothing of it is left
+    in_order(linear_problem, linear_patients[:2], tmp_path, max_runs=100, **more)
+    assert latest(tmp_path / "results", "personalize").failures.empty
 
 
 @pytest.mark.parametrize(
     ("more", "said"),
     [
         ({"methods": ("vito",)}, "method is 'vito', which learns states, expected one of vito-con"),
-        ({"methods": ("gp-emulator",), "agent": "agent"}, "agent is given with method 'gp-emul"),
+        (
+            {"methods": ("gp-emulator",), "agent": "agent"},
+            "method is 'gp-emulator', expected 'vito-continuous' with an agent",
+        ),
         ({"methods": ("vito-continuous", "quadratic")}, "expected one with learn_as_you_go"),
         ({"agent": "agent", "n_samples": 10}, "agent is given with 10 samples to explore"),
         ({"agent": "clinic.csv"}, "clinic.csv is a file, expected the folder of an agent"),
-        ({"agent": "nowhere/agent"}, "expected a name in a folder that can be written to"),
+        ({"agent": "nowhere/agent"}, "nowhere, expected a name in a folder that exists"),
         ({"give_up": 1.0}, "give_up is 1.0, expected from 0 to below 1"),
         ({"total_runs": 0}, "total_runs is 0, expected at least 1"),
         ({"at_a_time": 0}, "at_a_time is 0, expected at least 1"),

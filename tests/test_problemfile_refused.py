@@ -77,7 +77,7 @@ def test_everything_wrong_is_said_at_once(own):
         (
             'function = "windkessel"',
             'function = "simulat"',
-            "no 'simulat', expected one of N,",
+            "no 'simulat', expected one of windkessel",
         ),
         (
             "time_limit = 10.0 ",
@@ -103,6 +103,17 @@ def test_files_that_are_none_are_refused(tmp_path, own):
     assert "cannot be read" in refused(own)[0]
     (own / "model.py").write_text("def simulate(:\n")
     assert "model.py, line 1" in refused(own / "problem.toml")[0]
+
+
+def test_of_a_function_that_is_not_there_the_functions_of_the_file_are_offered(own):
+    (own / "model.py").write_text(
+        "import numpy as np\nimport time\nN = 3\ndef simulate(x, p): ...\n"
+    )
+    (said,) = refused(own / "problem.toml")
+    assert said.endswith("model.py defines no 'windkessel', expected one of simulate")
+    (own / "model.py").write_text("import time\n")
+    (said,) = refused(own / "problem.toml")
+    assert said.endswith("defines no 'windkessel', expected a function of this name")
 
 
 @pytest.mark.parametrize(

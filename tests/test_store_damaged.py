@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from vitolab.cli import app
 from vitolab.problem import Problem
-from vitolab.store import OpenRun, Run, assemble, inspect_run, list_runs
+from vitolab.store import OpenRun, Run, assemble, inspect_run, list_runs, open_run
 from vitolab.store.parquet import read_table, write_table
 
 KEYS = {"setup": "3p", "method": "vito", "n_states": 5, "n_samples": 3, "repeat": 0, "start": None}
@@ -170,3 +170,59 @@ def test_a_damaged_record_is_one_sentence(
             listed = CliRunner().invoke(app, ["list", "--results", str(tmp_path)])
             assert listed.exit_code == 0, listed.exception
     assert name == "progress.json" or n_refused > 40
+
+
+def stored(results: Path, problem: Problem) -> Path:
+    """Folder of a complete run of two parts."""
+    run = interrupted(results)
+    patients = pd.DataFrame([{"setup": "3p", "patient": p, "z:u": 1.0, "z:w": 1.0} for p in "AB"])
+    run.finish(problems={"3p": problem}, patients=patients)
+    return run.path
+
+
+def opened(results: Path) -> OpenRun:
+    return open_run("s", {"n": 1}, results=results, seed=0, version="1")
+
+
+@pytest.mark.parametrize("name", ["run.json", "start.json"])
+def test_parts_of_a_run_whose_record_is_damaged_are_used_which_is_said(
+    name: str, tmp_path: Path, linear_problem: Problem, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = stored(tmp_path, linear_problem)
+    (path / name).write_bytes((path / name).read_bytes()[:100])
+    run = opened(tmp_path)
+    said = capsys.readouterr().err
+    if name == "start.json":  # of a complete run the manifest says the same
+        assert (run.state, run.path) == ("complete", path)
+        return
+    assert run.state == "new"
+    assert run.has_part("pA")
+    assert run.has_part("pB")
+    assert said == (f"{path}: run.json is damaged, expected JSON; its finished parts are used\n")
+
+
+def test_damaged_parts_of_a_run_that_is_gone_on_with_are_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = interrupted(tmp_path)
+    run.release()
+    part = run.part("pA")
+    part.write_bytes(part.read_bytes()[:90])
+    assert opened(tmp_path).state == "resumed"
+    assert capsys.readouterr().err == (
+        f"{run.path}: 1 of 2 finished parts are damaged and computed again, such as pA.parquet\n"
+    )
+
+
+@pytest.mark.parametrize("gone", [True, False])
+@pytest.mark.parametrize("name", ["traces.parquet", "personalizations.parquet"])
+def test_a_complete_run_without_its_tables_is_refused_with_what_to_do(
+    name: str, gone: bool, tmp_path: Path, linear_problem: Problem
+) -> None:
+    file = stored(tmp_path, linear_problem) / name
+    content = file.read_bytes()
+    file.unlink() if gone else file.write_bytes(content[:500])
+    with pytest.raises(ValueError, match="; again=True computes the run again") as refused:
+        opened(tmp_path)
+    assert str(refused.value).startswith(f"{file}: ")
+    assert open_run("s", {"n": 1}, results=tmp_path, seed=0, version="1", again=True).state == "new"

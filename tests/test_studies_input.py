@@ -22,7 +22,7 @@ from vitolab.studies import (
     run,
 )
 from vitolab.studies.base import CHOICES
-from vitolab.studies.notebooks import checked_value, declared_parameters
+from vitolab.studies.notebooks import checked_value, declared_parameters, in_words
 
 
 def test_a_notebook_declares_types_and_defaults(tmp_path: Path) -> None:
@@ -67,15 +67,34 @@ def test_values_of_the_declared_type_pass(value: Any, kind: str) -> None:
 def test_values_of_another_type_are_refused(value: Any, kind: str) -> None:
     with pytest.raises(ValueError, match="it is") as caught:
         checked_value("it", value, kind)
-    assert str(caught.value).endswith(f", expected {kind}")
+    assert str(caught.value).endswith(f", expected {in_words(kind)}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("float", "a finite number"),
+        ("list[str]", "a list of texts"),
+        ("dict[str, list[int]]", "a list of whole numbers for each name"),
+        ("list[list[float]]", "a list of lists of finite numbers"),
+        ("int | None", "a whole number or null"),
+        ("dict", "values by name"),
+    ],
+)
+def test_a_type_is_said_in_words(kind: str, words: str) -> None:
+    assert in_words(kind) == words
 
 
 @pytest.mark.parametrize(
     ("overrides", "error"),
     [
         ({"m": 1}, r"there is no parameter 'm', expected one of n, sizes, share, names, plain"),
-        ({"n": "4"}, "try: n is '4', expected int"),
-        ({"sizes": {"a": [1.5]}}, r"try: sizes is .*, expected dict\[str, list\[int\]\]"),
+        ({"share": float("nan")}, "try: share is nan, expected a finite number"),
+        ({"n": "4"}, "try: n is '4', expected a whole number"),
+        (
+            {"sizes": {"a": [1.5]}},
+            "try: sizes is .*, expected a list of whole numbers for each name",
+        ),
         ({"seed": 1}, "'seed' is not set as a parameter"),
         ({"run_folder": "x"}, "'run_folder' is not set as a parameter"),
     ],

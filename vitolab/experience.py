@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from vitolab.features import Features
 from vitolab.fit import Fit
 from vitolab.objects import Value
 from vitolab.problem import FloatArray, IntArray, Patient, Problem
-from vitolab.quantities import BEYOND
+from vitolab.quantities import BEYOND, checksum_of
 from vitolab.saved import check_arrays, check_limits, check_range
 from vitolab.scale import Scale
 from vitolab.trajectories import Trajectories
@@ -45,6 +46,8 @@ class Experience(Value):
         Forward runs made of each patient, those that failed too.
     names : tuple of str
         What the patients are called; one who was personalised twice is there twice.
+    checksums : tuple of str
+        Of each, see `vitolab.quantities.checksum_of`; empty where none was kept.
     """
 
     problem: Problem
@@ -54,6 +57,7 @@ class Experience(Value):
     known: FloatArray
     made: IntArray
     names: tuple[str, ...]
+    checksums: tuple[str, ...]
 
     @classmethod
     def none(cls, problem: Problem) -> Experience:
@@ -65,6 +69,7 @@ class Experience(Value):
             np.empty(0, dtype=np.int64),
             np.empty((0, len(problem.features))),
             np.empty(0, dtype=np.int64),
+            (),
             (),
         )
 
@@ -106,7 +111,8 @@ class Experience(Value):
         on_scale = np.isfinite(u).all(axis=1)  # walks that left Ω may have no logarithm
         made = np.bincount(walks.patient, walks.length + 1, len(known)).astype(np.int64)
         u, y, patient = u[on_scale], y[on_scale], patient[on_scale]
-        return cls(problem, u, y, patient, known, made, walks.patients)
+        unknown = ("",) * len(known)
+        return cls(problem, u, y, patient, known, made, walks.patients, unknown)
 
     def after(self, fits: Sequence[tuple[Patient, Fit]]) -> Experience:
         """Experience with the runs of personalisations, too; failed ones are left out.
@@ -148,11 +154,13 @@ class Experience(Value):
             np.concatenate(known),
             np.append(self.made, [fit.n_runs for _, fit in taught]).astype(np.int64),
             (*self.names, *(who.name for who, _ in taught)),
+            (*self.checksums, *(checksum_of(who) for who, _ in taught)),
         )
 
-    def without(self, name: str) -> Experience:
-        """Experience without the runs of all patients of a name (leave-one-out)."""
-        kept = np.array([other != name for other in self.names], dtype=bool)
+    def without(self, name: str, checksum: str = "") -> Experience:
+        """Experience without the patients of a name, or of a checksum (leave-one-out)."""
+        whose, own = zip(self.names, self.checksums, strict=True), checksum or None
+        kept = np.array([n != name and c != own for n, c in whose], dtype=bool)
         if kept.all():
             return self
         rows, position = kept[self.patient], np.cumsum(kept) - 1
@@ -163,7 +171,8 @@ class Experience(Value):
             patient=position[self.patient[rows]],
             known=self.known[kept],
             made=self.made[kept],
-            names=tuple(other for other in self.names if other != name),
+            names=tuple(compress(self.names, kept)),
+            checksums=tuple(compress(self.checksums, kept)),
         )
 
     @property
@@ -303,27 +312,24 @@ class Experience(Value):
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Plain arrays from which `from_arrays` makes the same experience."""
-        return {name: np.asarray(getattr(self, name)) for name in _ARRAYS} | {
-            "names": np.array(self.names, dtype=np.str_)
-        }
+        texts = {name: np.array(getattr(self, name), dtype=np.str_) for name in _TEXTS}
+        return {name: np.asarray(getattr(self, name)) for name in _ARRAYS} | texts
 
     @classmethod
     def from_arrays(cls, problem: Problem, arrays: Mapping[str, NDArray[Any]]) -> Experience:
         """Read what `to_arrays` gave.
 
-        Earlier versions kept neither names nor failed runs: patients have no names then, and only
-        runs that answered count.
+        Earlier versions kept no names, checksums and failed runs.
         """
         n = len(arrays["known"])
-        since = {
-            "made": np.bincount(arrays["patient"], minlength=n),
-            "names": np.full(n, ""),
-        } | dict(arrays)
-        names = tuple(since["names"].tolist())
-        return cls(problem, **{name: since[name] for name in _ARRAYS}, names=names)
+        made = np.bincount(arrays["patient"], minlength=n)
+        since = {"made": made, **dict.fromkeys(_TEXTS, np.full(n, "")), **arrays}
+        texts: dict[str, Any] = {name: tuple(since[name].tolist()) for name in _TEXTS}
+        return cls(problem, **({name: since[name] for name in _ARRAYS} | texts))
 
 
 _ARRAYS = ("u", "y", "patient", "known", "made")
+_TEXTS = ("names", "checksums")
 
 
 def check_experience(path: Path, problem: Problem, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -349,7 +355,7 @@ def check_experience(path: Path, problem: Problem, arrays: Mapping[str, NDArray[
             "known": ("f", (n_known, len(problem.features))),
         },
         may_fail=("known",),
-        optional={"made": ("i", (n_known,)), "names": ("U", (n_known,))},
+        optional={"made": ("i", (n_known,)), **dict.fromkeys(_TEXTS, ("U", (n_known,)))},
     )
     # where walks may leave the domain, runs lie outside it
     beyond = BEYOND if problem.border == "free" else ROUNDING

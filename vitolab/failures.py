@@ -151,6 +151,11 @@ def described(error: BaseException) -> str:
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
+def located(names: Sequence[str], x: Iterable[float]) -> str:
+    """Parameters in a message, by name."""
+    return ", ".join(f"{name}={value:.6g}" for name, value in zip(names, x, strict=True))
+
+
 def all_failed(what: str, failures: Iterable[Failure], names: Sequence[str]) -> NothingAnswers:
     """Error for work of which no run gave an answer: how many, and the first cause.
 
@@ -165,7 +170,7 @@ def all_failed(what: str, failures: Iterable[Failure], names: Sequence[str]) -> 
     """
     known = list(failures)
     first = known[0]
-    at = ", ".join(f"{name}={value:.6g}" for name, value in zip(names, first.x, strict=True))
+    at = located(names, first.x)
     error = NothingAnswers(
         f"{what}: all {sum(failure.n_runs for failure in known)} runs so far failed, expected some "
         f"that answer; the first ({first.patient}, {at}): {first.sentence}"

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from vitolab.asked import checked_seed
-from vitolab.failures import CannotRun, Failure, Kind, described
+from vitolab.failures import CannotRun, Failure, Kind, NothingAnswers, described
 from vitolab.fit import Event, Fit, Personalizer, StopReason, Trace, check_budget
 from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.running import Runs
@@ -29,6 +29,7 @@ def personalized(
     max_runs: int,
     seed: int,
     starts: FloatArray | None = None,
+    watch: Callable[[Runs], None] | None = None,
 ) -> list[Fit]:
     """Personalise one patient, and record an error instead of raising it.
 
@@ -41,6 +42,9 @@ def personalized(
     max_runs, seed : int
     starts : ndarray, shape (n, n_parameters), optional
         Without them the method chooses its start.
+    watch : callable, optional
+        Is given the runs as they are made, and may end the work by `NothingAnswers`. It sees those
+        of a personalizer that is a dataclass with a field ``problem``.
 
     Returns
     -------
@@ -57,22 +61,29 @@ def personalized(
         If no run is allowed or a measurement is missing: input that no method can work with.
     CannotRun, CancelledError, MemoryError, OSError
         If the model cannot be run at all, was called off, or the system refuses.
+    NothingAnswers
+        If `watch` says so.
     """
     max_runs, seed = check_budget(max_runs), checked_seed(seed)
     z = problem.measured(patient)
-    acting, made = _recorded(personalizer)
+    acting, made = _recorded(personalizer, watch)
     try:
         if starts is None:
             return [acting.personalize(patient, max_runs=max_runs, seed=seed)]
         return acting.personalize_from(patient, starts, max_runs=max_runs, seed=seed)
-    except ENDING:
+    except (*ENDING, NothingAnswers):
         raise
     except Exception as error:  # whatever went wrong with one patient
         if starts is not None and len(starts) > 1:  # each by itself: the error is that of one start
             each = (starts[i : i + 1] for i in range(len(starts)))
-            asked = {"max_runs": max_runs, "seed": seed}
             return [
-                personalized(problem, personalizer, patient, **asked, starts=start)[0]
+                personalized(
+                    *(problem, personalizer, patient),
+                    max_runs=max_runs,
+                    seed=seed,
+                    starts=start,
+                    watch=watch,
+                )[0]
                 for start in each
             ]
         x = np.array([row for x, _ in made for row in x]).reshape(-1, problem.n_parameters)
@@ -91,21 +102,26 @@ class _Recorded(Problem):
     """A problem that keeps the runs made to personalise."""
 
     made: _Made = field(default_factory=list, compare=False, repr=False)
+    watch: Callable[[Runs], None] | None = field(default=None, compare=False, repr=False)
 
     def run(self, x: FloatArray, patient: Patient, *, confirm: FloatArray | None = None) -> Runs:
         """Run the model, and keep the runs that are confirmed, as those of methods are."""
         runs = super().run(x, patient, confirm=confirm)
         if confirm is not None:
             self.made.append((x.copy(), Runs(runs.y.copy(), runs.failures)))
+            if self.watch is not None:
+                self.watch(runs)
         return runs
 
 
-def _recorded(personalizer: Personalizer) -> tuple[Personalizer, _Made]:
+def _recorded(
+    personalizer: Personalizer, watch: Callable[[Runs], None] | None
+) -> tuple[Personalizer, _Made]:
     """Give the same personalizer with a problem that keeps its runs, where it can be replaced."""
     problem = getattr(personalizer, "problem", None)
     if not (is_dataclass(personalizer) and isinstance(problem, Problem)):
         return personalizer, []
-    keeping = _Recorded(**{f.name: getattr(problem, f.name) for f in fields(Problem)})
+    keeping = _Recorded(**{f.name: getattr(problem, f.name) for f in fields(Problem)}, watch=watch)
     vars(keeping).update({k: v for k, v in vars(problem).items() if k not in vars(keeping)})
     return cast("Personalizer", replace(cast("Any", personalizer), problem=keeping)), keeping.made
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vitolab.asked import shown
+from vitolab.files import digest
 from vitolab.objects import Value
 
 FloatArray = NDArray[np.float64]
@@ -191,6 +192,14 @@ class Patient(Value):
                 )
         object.__setattr__(self, "measurements", MappingProxyType(dict(self.measurements)))
         object.__setattr__(self, "data", MappingProxyType(dict(self.data)))
+
+
+def checksum_of(patient: Patient) -> str:
+    """Checksum of measurements and data, whatever the name; empty if data are no plain values."""
+    try:
+        return digest(patient.measurements, patient.data)[:16]
+    except (TypeError, ValueError):
+        return ""
 
 
 def _is_finite(value: float) -> bool:

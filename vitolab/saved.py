@@ -101,9 +101,12 @@ def check_range(file: Path, name: str, values: NDArray[Any], lowest: int, highes
     ValueError
         With the first that lies outside.
     """
-    bad = values[(values < lowest) | (values > highest)]
-    if bad.size:
-        raise ValueError(f"{file}: {name} holds {bad.flat[0]}, expected from {lowest} to {highest}")
+    bad = (values < lowest) | (values > highest)
+    if bad.any():
+        where = _row(bad)
+        raise ValueError(
+            f"{file}: {name} holds {values[bad][0]}{where}, expected from {lowest} to {highest}"
+        )
 
 
 def check_limits(
@@ -120,8 +123,8 @@ def check_limits(
     bad = ~((values >= low) & (values <= high))
     if bad.any():
         raise ValueError(
-            f"{file}: {name} holds {values[bad][0]:.6g}, expected from {low[bad][0]:.6g} to "
-            f"{high[bad][0]:.6g}"
+            f"{file}: {name} holds {values[bad][0]:.6g}{_row(bad)}, expected from "
+            f"{low[bad][0]:.6g} to {high[bad][0]:.6g}"
         )
 
 
@@ -163,15 +166,30 @@ def check_arrays(
             n is None or m == n for m, n in zip(found.shape, shape, strict=True)
         )
         if found.dtype.kind != kind or not fits:
-            any_length = tuple("any" if n is None else n for n in shape)
             raise ValueError(
-                f"{file}: {name} has type {found.dtype} and shape {found.shape}, expected kind "
-                f"{kind!r} and shape {any_length}"
+                f"{file}: {name} holds {_sized(found.shape)} {found.dtype} values, expected "
+                f"{_sized(shape)} {_KINDS[kind]}"
             )
         if kind != "f":
             continue
-        if found.dtype != np.float64 or not (name in may_fail or np.isfinite(found).all()):
+        if found.dtype != np.float64:
+            raise ValueError(f"{file}: {name} has type {found.dtype}, expected float64")
+        bad = ~np.isfinite(found)
+        if name not in may_fail and bad.any():
             raise ValueError(
-                f"{file}: {name} has type {found.dtype} or is not finite, expected "
-                "finite numbers of 64 bits"
+                f"{file}: {name} holds {found[bad][0]}{_row(bad)}, expected finite numbers"
             )
+
+
+_KINDS = {"f": "numbers", "i": "whole numbers", "b": "values true or false", "U": "texts"}
+
+
+def _sized(shape: tuple[int | None, ...]) -> str:
+    """Shape of an array in words; None for any length."""
+    sizes = ["any number of" if n is None else str(n) for n in shape] or ["single"]
+    return sizes[0] if len(sizes) == 1 else f"{sizes[0]} rows of {' by '.join(sizes[1:])}"
+
+
+def _row(bad: NDArray[np.bool_]) -> str:
+    """Where the first that is bad stands, counted from 1."""
+    return f" in row {np.argwhere(bad)[0][0] + 1}" if bad.ndim else ""

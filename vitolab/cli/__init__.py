@@ -7,6 +7,7 @@ command that needs them.
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import logging
@@ -132,7 +133,11 @@ def run(
     """Run a study, or go on with one that was interrupted."""
     from vitolab.studies import find_study, running
 
-    overrides = dict(_assignment(text) for text in parameter or [])
+    overrides: dict[str, Any] = {}
+    for name, value in map(_assignment, parameter or []):
+        if name in overrides:
+            raise ValueError(f"parameter {name!r} is given twice, expected once")
+        overrides[name] = value
     for name, file in (("problem", problem), ("patients", patients)):
         if file is not None:
             overrides[name] = str(file)
@@ -313,10 +318,9 @@ def _refusal(error: Exception) -> str | None:
     if hasattr(error, "format_message"):  # usage errors of the command line itself
         return str(error.format_message())
     if isinstance(error, OSError) and error.filename is not None:
-        return (
-            f"{error.filename}: {error.strerror or type(error).__name__}, expected a folder or "
-            "file that can be read and written"
-        )
+        full = error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", None))
+        expected = "room to write" if full else "a folder or file that can be read and written"
+        return f"{error.filename}: {error.strerror or type(error).__name__}, expected {expected}"
     if isinstance(error, (ValueError, OSError, RunInUse, CannotRun)):
         return " ".join(str(error).split())
     return None

@@ -23,6 +23,8 @@ _OPTIONS = {
     r"^origins hold\b": "--origin is",
     r"^give_up is\b": "--give-up is",
     r"^agent is given\b": "--agent is given",
+    r"^method is\b": "--method is",
+    r"\bwith an agent$": "with --agent",
     r"^total_runs is\b": "--total-runs is",
     r"^at_a_time is\b": "--at-a-time is",
     r"\blearn_as_you_go(=True)?\b": "--learn-as-you-go",

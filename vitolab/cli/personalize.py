@@ -116,7 +116,11 @@ def personalize(
     results: Results = Path("results"),
     again: Annotated[bool, typer.Option("--again", help="Recompute a finished run.")] = False,
 ) -> None:
-    """Personalise the patients of a CSV file."""
+    """Personalise the patients of a CSV file.
+
+    Each patient is allowed 50 forward runs per parameter (electrophysiology: 100), besides those of
+    an exploration.
+    """
     chosen = find_model(model)
     setup = chosen.setup if setup is None else setup
     problem = chosen.problem(setup)
@@ -144,13 +148,11 @@ def personalize(
     else:
         training, trained_on = table.patients, "patients of the file"
 
-    import time
-
     from vitolab.display import results_only, shown
     from vitolab.intervals import share_interval, worded
     from vitolab.methods import REFERENCES
     from vitolab.personalization import FLOAT_FORMAT, personalize_file, what_it_took
-    from vitolab.store.info import newest_progress
+    from vitolab.store.info import read_progress
 
     if method in REFERENCES and (train_on is not None or n_samples is not None):
         raise ValueError(
@@ -162,9 +164,9 @@ def personalize(
             "--n-samples is missing, expected it with --train-on: --learn-as-you-go explores "
             "nothing unless asked"
         )
-    began = time.time()
+    own: list[Path] = []  # another command may work in the same folder of results
     root = results.absolute()  # a model may leave the folder meanwhile
-    with results_only() as output, shown(lambda: newest_progress(root, "personalize", began)):
+    with results_only() as output, shown(lambda: read_progress(own[0]) if own else None):
         fitted = personalize_file(
             problem,
             table,
@@ -185,6 +187,7 @@ def personalize(
             results_root=root,
             out=out,
             again=again,
+            begins=own.append,
         )
     if out is None:
         typer.echo(fitted.to_csv(index=False, float_format=FLOAT_FORMAT), nl=False, file=output)
@@ -192,7 +195,10 @@ def personalize(
         typer.echo(str(out), file=output)
     if learn_as_you_go:
         who = "each patient" if at_a_time == 1 else f"each round of {at_a_time} patients"
-        told = "" if method in REFERENCES else f", {who} after what those before taught"
+        told = f", {who} after what those before taught"
+        if 1 < len(table.patients) <= at_a_time:
+            told = ", all patients at once"
+        told = "" if method in REFERENCES else told
         typer.echo(f"in the order of the file{told}: {what_it_took(fitted, total_runs)}", err=True)
     tried = fitted["solved"].notna()
     n_solved = int(fitted["solved"].fillna(False).sum())

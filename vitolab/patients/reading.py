@@ -31,7 +31,7 @@ from vitolab.patients.cells import (
     rows_of,
     shortened,
 )
-from vitolab.patients.markers import suspects
+from vitolab.patients.markers import strange, suspects
 from vitolab.patients.units import advice, conversion
 from vitolab.problem import Patient, Problem
 
@@ -199,6 +199,14 @@ def read_patients(
         for row, cell in (
             written[column.name][i] for i in suspects([c for _, c in written[column.name]])
         )
+    )
+    warnings += tuple(
+        f"{path}, row {written[column.name][i][0]}, column '{column.header}': "
+        f"{written[column.name][i][1]} is {how}, and is used as it is; see whether it has the unit "
+        "of the column"
+        for column in columns
+        if column.name not in ranges
+        for i, how in strange([cell for _, cell in written[column.name]])
     )
     return PatientTable(path, patients, skipped, extra, warnings, first_row)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,13 @@ from vitolab.agent import ContinuousVito
 from vitolab.agent.continuous import FILE
 from vitolab.agent.folder import check_replaceable
 from vitolab.asked import checked_count
+from vitolab.display import say
 from vitolab.experience import Experience, check_experience
 from vitolab.methods import CONTINUOUS_AGENT, Settings
 from vitolab.patients import InputError
+from vitolab.personalization.kept import alone, holds, once
 from vitolab.problem import Patient, Problem
+from vitolab.quantities import checksum_of
 from vitolab.store import OpenRun, Run, list_runs
 from vitolab.store.folder import stored_parameters, take_over_parts
 from vitolab.trajectories import Trajectories
@@ -41,12 +45,16 @@ class Order:
         Where the agent is kept.
     total_runs : int or None
     at_a_time : int
+    found : str
+        Key of the experience of the agent as it is replaced in the end; empty if there is none, or
+        it has learned from others, too.
     """
 
     method: Continuing
     agent: Path | None = None
     total_runs: int | None = None
     at_a_time: int = 1
+    found: str = ""
 
     def __post_init__(self) -> None:
         checked_count("at_a_time", self.at_a_time)
@@ -56,11 +64,16 @@ class Order:
         if self.agent is None:
             return
         if name != CONTINUOUS_AGENT:
-            raise ValueError(f"agent is given with method {name!r}, expected {CONTINUOUS_AGENT!r}")
-        check_replaceable(self.agent, FILE)
-        place = self.agent if self.agent.exists() else self.agent.parent
-        if not (place.is_dir() and os.access(self.agent.parent, os.W_OK)):
+            raise ValueError(f"method is {name!r}, expected {CONTINUOUS_AGENT!r} with an agent")
+        if not self.agent.parent.is_dir():
+            raise InputError(
+                f"{self.agent}: there is no folder {self.agent.parent}, expected a name in a "
+                "folder that exists"
+            )
+        if not os.access(self.agent.parent, os.W_OK):
             raise InputError(f"{self.agent}: expected a name in a folder that can be written to")
+        with alone(self.agent):
+            check_replaceable(self.agent, FILE)
 
     @classmethod
     def asked(
@@ -87,15 +100,34 @@ class Order:
         order = cls(
             Continuing(problem, method, begun, settings, seed), agent, total_runs, at_a_time
         )
-        if agent is None or not agent.exists():
-            return order
-        return order.beginning(ContinuousVito.load(agent, problem).experience)
+        known = order.known()
+        return order if known is None else order.beginning(known, known.key)
 
-    def beginning(self, begun: Experience) -> Order:
-        """The same with other experience to begin with."""
-        m = self.method
-        method = Continuing(m.problem, m.method, begun, m.settings, m.seed)
-        return Order(method, self.agent, self.total_runs, self.at_a_time)
+    def known(self) -> Experience | None:
+        """Experience of the agent; None if there is none."""
+        if self.agent is None or not self.agent.parent.is_dir():
+            return None
+        with alone(self.agent):
+            return self._known()
+
+    def _known(self) -> Experience | None:
+        if self.agent is None or not self.agent.exists():
+            return None
+        problem = self.method.problem
+        try:
+            return ContinuousVito.load(self.agent, problem).experience
+        except ValueError:
+            if _is_older(self.agent, problem):
+                raise ValueError(
+                    f"{self.agent}: the model or its files have changed since the agent learned, "
+                    f"expected version {problem.version}: put them back, or name another folder "
+                    "for an agent of the changed model"
+                ) from None
+            raise
+
+    def beginning(self, begun: Experience, found: str) -> Order:
+        """The same with other experience to begin with, and another key of what was found."""
+        return replace(self, method=replace(self.method, experience=begun), found=found)
 
     def parameters(self, patients: Sequence[Patient]) -> dict[str, Any]:
         """Parameters of the run."""
@@ -108,17 +140,23 @@ class Order:
         }
 
     def resumed(
-        self, root: Path, study: str, parameters: Mapping[str, Any]
+        self,
+        root: Path,
+        study: str,
+        parameters: Mapping[str, Any],
+        patients: Sequence[Patient],
+        again: bool,
     ) -> tuple[Order, Path | None]:
         """Go on with the newest finished run of the same patients, whatever its total was.
 
         The agent that such a run left behind is what the run made of an earlier one: the patients
-        would count twice if it learned from them again.
+        would count twice if it learned from them again. It may have learned from others since;
+        with `again` it is then another agent.
 
         Returns
         -------
         Order
-            Beginning where that run began, if the agent is what it left behind.
+            Beginning where that run began, if the agent holds what it left behind.
         Path or None
             Folder of that run, whose parts are there already.
         """
@@ -137,16 +175,31 @@ class Order:
             begun = info.parameters.get("agent_key", "")
             if begun == parameters["agent_key"]:
                 return self, info.path
-            arrays = Run.load(info.path).arrays
-            if str(arrays.get(_LEARNED)) == self.method.experience.key:
+            run = Run.load(info.path)
+            try:
+                run.check_files()
+            except ValueError:
+                if again:
+                    continue
+                raise
+            left = str(run.arrays.get(_LEARNED))
+            is_left = left == self.method.experience.key
+            if is_left or (left != "None" and not again and self._holds(run, patients)):
                 own = {
                     name.removeprefix(_BEGUN): array
-                    for name, array in arrays.items()
+                    for name, array in run.arrays.items()
                     if name.startswith(_BEGUN)
                 }
                 check_experience(info.path / "arrays.npz", self.method.problem, own)
-                return self.beginning(Experience.from_arrays(self.method.problem, own)), info.path
+                begins = Experience.from_arrays(self.method.problem, own)
+                return self.beginning(begins, self.found if is_left else ""), info.path
         return self, None
+
+    def _holds(self, run: Run, patients: Sequence[Patient]) -> bool:
+        """Whether the agent has learned from a run already."""
+        m = self.method
+        fits = read_fits(m.problem, patients, run.personalizations, run.traces)
+        return holds(m.experience, Experience.none(m.problem).after(fits))
 
     def personalize(
         self,
@@ -189,7 +242,7 @@ class Order:
 
         def known(patient: Patient) -> Experience:
             if explored is None:  # the runs of another file may be the patient's own
-                return self.method.experience.without(patient.name)
+                return self.method.experience.without(patient.name, checksum_of(patient))
             others = [n for n in explored.patients if n not in left_out[patient.name]]
             return Experience.learn(problem, explored.select(others))
 
@@ -213,14 +266,36 @@ class Order:
         begun = self.method.experience.to_arrays()
         return {
             **{f"{_BEGUN}{name}": array for name, array in begun.items()},
-            _LEARNED: np.array(learned.experience.key),
+            _LEARNED: np.array(once(learned.experience).key),
         }
 
     def keep(self, stored: Run, patients: Sequence[Patient]) -> None:
-        """Save the agent that learned from a finished run, if one is asked for."""
+        """Save the agent that learned from a finished run, if one is asked for.
+
+        What another command has taught it meanwhile is kept, too.
+        """
         if self.agent is None:
             return
         m = self.method
         fits = read_fits(m.problem, patients, stored.personalizations, stored.traces)
-        agent = ContinuousVito(m.problem, m.experience, m.settings.give_up).update(fits)
-        agent.save(self.agent, replace=True)
+        with alone(self.agent):
+            known = self._known()
+            if known is None or known.key == self.found:
+                learned = m.experience.after(fits)
+            elif holds(known, Experience.none(m.problem).after(fits)):
+                learned = known
+            else:
+                learned = known.after(fits)
+                say(f"{self.agent} has learned from other patients meanwhile, and keeps them")
+            agent = ContinuousVito(m.problem, once(learned), m.settings.give_up)
+            agent.save(self.agent, replace=True)
+
+
+def _is_older(agent: Path, problem: Problem) -> bool:
+    """Whether an agent learned this problem, but for the version of its model."""
+    try:
+        learned = json.loads((agent / FILE).read_text(encoding="utf-8"))["problem"]
+        given = json.loads(json.dumps(problem.describe()))
+        return bool({**learned, "version": given["version"]} == given != learned)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False

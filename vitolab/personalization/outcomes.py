@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ import pandas as pd
 from vitolab.failures import Failure, Kind
 from vitolab.fit import StopReason
 from vitolab.patients import PatientTable, headed
-from vitolab.problem import Patient, Problem
+from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.store.tables import IN_ORDER
 
 #: Numbers of a table to read: a digit more would be finer than any measurement can tell. The
@@ -104,7 +103,8 @@ def what_it_took(fitted: pd.DataFrame, total_runs: int | None = None) -> str:
     str
         How many patients are solved, unreachable, not solved and open, the runs that were made,
         and an estimate of what the open ones would take: each as many as the last patients who
-        were solved, up to `LAST` of them.
+        were solved, up to `LAST` of them; the first of all, whose runs are spread over the domain,
+        is left out if there is another.
     """
     fitted = fitted[fitted["outcome"].notna()].sort_values("order")
     counts = fitted["outcome"].value_counts()
@@ -115,12 +115,14 @@ def what_it_took(fitted: pd.DataFrame, total_runs: int | None = None) -> str:
     said = f"{', '.join(told)}, {n_open} open; {n_runs}{allowed} forward runs used."
     if not n_open:
         return said
-    last = fitted.loc[fitted["outcome"] == "solved", "n_runs"].tail(LAST)
+    solved = fitted[fitted["outcome"] == "solved"]
+    later = solved[solved["order"] > 1]
+    last = (solved if later.empty else later)["n_runs"].tail(LAST)
     if last.empty:
         return f"{said} Nobody is solved yet, so there is no estimate of what more would take."
     each = float(last.mean())
     return (
-        f"{said} An estimate: the {n_open} open would take about {math.ceil(each * n_open)} more, "
+        f"{said} An estimate: the {n_open} open would take about {each * n_open:.0f} more, "
         f"{each:.3g} each, the mean of the last {len(last)} solved."
     )
 
@@ -172,6 +174,16 @@ def _outcome(outcome: Mapping[Hashable, Any]) -> str:
     return "open" if reason == StopReason.BUDGET and _note(outcome) else "not solved"
 
 
+def _best_run(problem: Problem, c: FloatArray) -> str:
+    """Sentence on the run whose misfits stand beside a note that tells of expected ones."""
+    missed = [
+        f"{o.label} by {misfit:+.3g} {o.unit}".rstrip()
+        for o, misfit in zip(problem.objectives, c.tolist(), strict=True)
+        if abs(misfit) >= o.tolerance
+    ]
+    return f" That is expected; of the runs made, the best misses {', '.join(missed)}."
+
+
 def _values(problem: Problem, patient: Patient, outcome: Mapping[Hashable, Any]) -> dict[str, Any]:
     """Columns of one personalisation."""
     names = ("solved", "n_runs", "n_failed", "n_restarts", "training", "not_measured")
@@ -182,6 +194,8 @@ def _values(problem: Problem, patient: Patient, outcome: Mapping[Hashable, Any])
     z = np.array([patient.measurements.get(o.name, np.nan) for o in problem.objectives])
     c = np.array([outcome[f"misfit:{o.name}"] for o in problem.objectives])
     y = problem.misfit(z + c, 0.0)  # which wraps angles
+    if outcome["stop_reason"] == StopReason.UNREACHABLE:
+        values["stop_reason"] += _best_run(problem, c)
     for i, o in enumerate(problem.objectives):
         values[headed(f"{o.name}_measured", o.unit)] = z[i]
         values[headed(f"{o.name}_modelled", o.unit)] = y[i]

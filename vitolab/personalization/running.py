@@ -8,7 +8,7 @@ only (leave-one-out), so that a file may serve as its own training set.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,7 @@ def personalize_file(
     results_root: Path | str = "results",
     out: Path | str | None = None,
     again: bool = False,
+    begins: Callable[[Path], None] | None = None,
 ) -> pd.DataFrame:
     """Train on some patients, personalise those of a file, store the run, tabulate the outcome.
 
@@ -126,6 +127,8 @@ def personalize_file(
         CSV file to write, whole or not at all; see `fit_table`.
     again : bool
         Recompute a finished run.
+    begins : callable, optional
+        Is given the folder of the run when there is something to compute.
 
     Returns
     -------
@@ -221,12 +224,14 @@ def personalize_file(
     earlier = None
     if order is not None:
         parameters |= order.parameters(table.patients)
-        order, earlier = order.resumed(results_root, STUDY, parameters)
+        order, earlier = order.resumed(results_root, STUDY, parameters, table.patients, again)
         parameters |= order.parameters(table.patients)
     run = open_run(STUDY, parameters, results=results_root, seed=seed, again=again)
     if run.state == "complete":
         stored = Run.load(run.path)
     else:
+        if begins is not None:
+            begins(run.path)
         try:
             asked: dict[str, Any] = {"trained_on": trained_on, "max_runs": max_runs}
             asked |= {"n_samples": n_samples, "n_jobs": n_jobs}

@@ -127,9 +127,11 @@ def _check_defined(path: Path, name: str) -> None:
         line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
         raise ValueError(f"{path.name}{line}: {one_line(str(error))}, expected Python") from None
     names: set[str] = set()
+    functions: list[str] = []
     for statement in module.body:
         if isinstance(statement, ast.FunctionDef | ast.ClassDef):
             names.add(statement.name)
+            functions.append(statement.name)
         elif isinstance(statement, ast.Import | ast.ImportFrom):
             names |= {(alias.asname or alias.name) for alias in statement.names}
         elif isinstance(statement, ast.Assign | ast.AnnAssign):
@@ -138,8 +140,9 @@ def _check_defined(path: Path, name: str) -> None:
                 node.id for t in targets for node in ast.walk(t) if isinstance(node, ast.Name)
             }
     if name not in names:
-        known = ", ".join(sorted(names)) or "some function"
-        raise ValueError(f"model: {path.name} defines no {name!r}, expected one of {known}")
+        known = ", ".join(sorted(set(functions)))
+        expected = f"one of {known}" if known else "a function of this name"
+        raise ValueError(f"model: {path.name} defines no {name!r}, expected {expected}")
 
 
 def scaled(simulate: Simulate, table: ProblemTable) -> Simulate:

@@ -4,7 +4,7 @@
 """
 
 from vitolab.store.assemble import assemble
-from vitolab.store.info import RunInfo, inspect_run, list_runs, newest_progress
+from vitolab.store.info import RunInfo, inspect_run, list_runs
 from vitolab.store.opened import OpenRun
 from vitolab.store.opening import open_run
 from vitolab.store.shipped import copy_published, list_published, published
@@ -20,7 +20,6 @@ __all__ = [
     "latest",
     "list_published",
     "list_runs",
-    "newest_progress",
     "open_run",
     "published",
 ]

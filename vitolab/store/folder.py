@@ -61,11 +61,25 @@ def stored_parameters(results_root: Path, parameters: Mapping[str, Any]) -> dict
 
 def find_run(folder: Path, fingerprint: str, status: Status) -> tuple[Path, Start] | None:
     """Newest run of a fingerprint and status."""
+    name = "run.json" if status in ("complete", "failed") else "start.json"  # which that holds, too
     for path in sorted(folder.glob(f"*-{fingerprint[:8]}"), reverse=True):
         info = inspect_run(path)
         if (info.fingerprint, info.status) == (fingerprint, status):
             with suppress(ValueError):
-                return path, read_record(Start, path / "start.json")
+                return path, read_record(Start, path / name)
+    return None
+
+
+def left_over(folder: Path, fingerprint: str) -> Path | None:
+    """Run of which a new one takes over the finished parts: it failed, or its manifest is damaged.
+
+    Of several the newest.
+    """
+    for path in sorted(folder.glob(f"*-{fingerprint[:8]}"), reverse=True):
+        if inspect_run(path).status in ("failed", "unreadable"):
+            with suppress(ValueError):
+                if read_record(Start, path / "start.json").fingerprint == fingerprint:
+                    return path
     return None
 
 

@@ -135,18 +135,3 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir()
     except OSError:
         return False
-
-
-def newest_progress(results_root: Path | str, study: str, since: float) -> Progress | None:
-    """How far the newest run of a study is.
-
-    Parameters
-    ----------
-    results_root : Path or str
-    study : str
-    since : float
-        Time (s, epoch) before which progress is of some earlier run.
-    """
-    folders = folders_in(Path(results_root) / study)
-    found = read_progress(max(folders)) if folders else None
-    return found if found is not None and found.heartbeat >= since else None

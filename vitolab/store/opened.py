@@ -27,6 +27,7 @@ from vitolab.store.folder import (
     first_record,
     is_sound_part,
     is_whole,
+    left_over,
     part_file,
     stored_parameters,
     write_manifest,
@@ -73,9 +74,8 @@ class OpenRun:
     ) -> OpenRun:
         """Find or make the run of these parameters, and own it.
 
-        A complete run is reported as such. An interrupted one is resumed. After a failed one a
-        new run takes over its finished parts. Study, parameters, version and seed together are
-        the fingerprint by which runs are the same.
+        A complete run is reported as such, an interrupted one is resumed, and `left_over` may leave
+        finished parts to a new one. Study, parameters, version and seed are the fingerprint.
 
         Parameters
         ----------
@@ -115,9 +115,9 @@ class OpenRun:
                 (found[0] / "limit.json").unlink(missing_ok=True)
                 run = cls(*found, "resumed", claim)
             else:
-                failed = None if again else find("failed")
+                source = None if again else left_over(folder, fingerprint)
                 record = first_record(study, asked, seed, version, fingerprint)
-                path = create(folder, record, claim, failed[0] if failed else None)
+                path = create(folder, record, claim, source)
                 run = cls(path, record, "new", claim)
             keep_alive(claim)
             sweep_run(root, run.path)

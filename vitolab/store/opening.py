@@ -16,9 +16,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vitolab.store.folder import stored_parameters
+from vitolab.files import digest
+from vitolab.store.folder import finished_parts, is_sound_part, left_over, stored_parameters
 from vitolab.store.info import inspect_run
 from vitolab.store.opened import OpenRun
+from vitolab.store.stored import Run
 from vitolab.version import code_version
 
 
@@ -66,10 +68,14 @@ def open_run(
     if not folder:
         asked = (Path(results), study, parameters, seed, version or code_version(study))
         left = left_behind(*asked)
+        hurt = damaged(*asked)
         run = OpenRun.start(*asked, again=again)
         if left and run.state == "new":
             print(left, file=sys.stderr)
+        if hurt and run.state != "complete" and not again:
+            print(hurt, file=sys.stderr)
         if run.state == "complete":
+            Run.load(run.path).check_files()
             print(f"already complete: {run.path}", file=sys.stderr)
         return run
     run = OpenRun.attach(Path(folder))
@@ -83,6 +89,34 @@ def open_run(
                 f"{stored.get(name, 'absent')!r} as the run was started"
             )
     return run
+
+
+def damaged(
+    results_root: Path, study: str, parameters: Mapping[str, Any], seed: int, version: str
+) -> str:
+    """Sentence on what is damaged of a run that is to be gone on with, or "".
+
+    Parameters
+    ----------
+    results_root, study, parameters, seed, version
+        See `OpenRun.start`.
+    """
+    fingerprint = digest(study, stored_parameters(results_root, parameters), version, seed)
+    for path in sorted((results_root / study).glob(f"*-{fingerprint[:8]}"), reverse=True):
+        info = inspect_run(path)
+        if info.status == "complete":
+            return ""
+        parts = finished_parts(path)
+        bad = [part.name for part in parts if not is_sound_part(part)]
+        lost = f"{len(bad)} of {len(parts)} finished parts are damaged and computed again"
+        lost = f"{lost}, such as {bad[0]}" if bad else ""
+        if info.status == "unreadable":
+            uses = path == left_over(path.parent, fingerprint)
+            then = "its finished parts are used" if uses else "it begins again"
+            return f"{path}: {info.reason}; {then}{lost and f'; {lost}'}"
+        if bad:
+            return f"{path}: {lost}"
+    return ""
 
 
 def left_behind(

@@ -139,6 +139,21 @@ class Run:
         check_arrays(str(path), arrays)
         return arrays
 
+    def check_files(self) -> None:
+        """Refuse tables and arrays that are not there as they were stored.
+
+        Raises
+        ------
+        ValueError
+            With the first, and how to get it again.
+        """
+        for name in self.manifest.files:
+            if name == ARRAYS or name.endswith(".parquet"):
+                try:
+                    self._file(name)
+                except ValueError as error:
+                    raise ValueError(f"{error}; again=True computes the run again") from None
+
     def _table(self, name: str) -> pd.DataFrame:
         """Read a table."""
         path = self._file(name)

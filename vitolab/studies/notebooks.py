@@ -117,10 +117,45 @@ def checked_value(what: str, value: Any, kind: str) -> Any:
     try:
         checked = adapter.validate_python(value, strict=True)
     except (ValidationError, RecursionError):
-        raise ValueError(f"{what} is {_shown(value)}, expected {kind}") from None
+        raise ValueError(f"{what} is {_shown(value)}, expected {in_words(kind)}") from None
     if _too_large(checked):
         raise ValueError(f"{what} is {_shown(value)}, expected whole numbers below 2**63")
     return checked
+
+
+_WORDS = {
+    "bool": ("true or false", "values true or false"),
+    "int": ("a whole number", "whole numbers"),
+    "float": ("a finite number", "finite numbers"),
+    "str": ("text", "texts"),
+    "None": ("null", "nulls"),
+    "list": ("a list", "lists"),
+    "dict": ("values by name", "values by name"),
+}
+
+
+def in_words(kind: str, *, several: bool = False) -> str:
+    """Type that a notebook declares in words, such as a list of whole numbers for each name.
+
+    Parameters
+    ----------
+    kind : str
+        Annotation, such as ``dict[str, list[int]]``.
+    several : bool
+        Whether more than one is spoken of.
+    """
+
+    def said(node: ast.expr, several: bool) -> str:
+        if isinstance(node, ast.BinOp):
+            return f"{said(node.left, several)} or {said(node.right, several)}"
+        if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "list":
+            return f"{'lists' if several else 'a list'} of {said(node.slice, True)}"
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
+            return f"{said(node.slice.elts[-1], several)} for each name"
+        name = ast.unparse(node)
+        return _WORDS[name][several] if name in _WORDS else name
+
+    return said(ast.parse(kind, mode="eval").body, several)
 
 
 def _shown(value: Any) -> str:

@@ -23,7 +23,8 @@ from vitolab.store.claims import OutOfTime
 from vitolab.store.folder import stored_parameters
 from vitolab.store.info import RunInfo, inspect_run, read_progress
 from vitolab.store.opened import OpenRun
-from vitolab.store.opening import left_behind
+from vitolab.store.opening import damaged, left_behind
+from vitolab.store.stored import Run
 from vitolab.studies.base import FILES, Study
 from vitolab.studies.checking import checked_parameters
 from vitolab.studies.notebooks import execute, find_notebook
@@ -115,10 +116,14 @@ def run(
         if not again and not OpenRun.is_known(root, study.name, parameters, seed, version):
             _check_unchanged(root, stored_parameters(root, parameters), seed, described)
     left = left_behind(root, study.name, parameters, seed, version)
+    hurt = damaged(root, study.name, parameters, seed, version)
     run = OpenRun.start(root, study.name, parameters, seed, version, again=again)
     if left and run.state == "new":
         say(f"{study.name}: {left}")
+    if hurt and run.state != "complete" and not again:
+        say(f"{study.name}: {hurt}")
     if run.state == "complete":
+        Run.load(run.path).check_files()
         say(f"already complete: {run.path}")
         return inspect_run(run.path)
     say(f"{study.name}: {'resuming' if run.state == 'resumed' else 'running'} {run.path}")

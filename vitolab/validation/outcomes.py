@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from vitolab.failures import Failure
@@ -10,6 +10,7 @@ from vitolab.fit import Personalizer
 from vitolab.guard import personalized
 from vitolab.methods import n_states_used
 from vitolab.problem import Patient, Problem
+from vitolab.running import Runs
 from vitolab.store.tables import fit_row, joined_traces, table, trace_columns
 from vitolab.validation.parts import Part
 
@@ -24,6 +25,7 @@ def patient_part(
     seed: int,
     n_training_runs: int | None = None,
     further: Mapping[str, Any] | None = None,
+    watch: Callable[[Runs], None] | None = None,
 ) -> Part:
     """Personalizations and traces of one patient; NaN for what was not measured.
 
@@ -40,11 +42,15 @@ def patient_part(
     n_training_runs : int, optional
     further : mapping of str to value, optional
         Further columns of the personalizations.
+    watch : callable, optional
+        See `vitolab.guard.personalized`.
     """
     rows, traces, failures = [], [], list[Failure]()
     observed = problem.observed(patient)
     for method, personalizer in personalizers.items():
-        fit = personalized(observed, personalizer, patient, max_runs=max_runs, seed=seed)[0]
+        (fit,) = personalized(
+            observed, personalizer, patient, max_runs=max_runs, seed=seed, watch=watch
+        )
         failures += fit.failures
         key = {**label, "patient": patient.name, "method": method}
         more = {

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from vitolab.asked import checked_count
 from vitolab.experience import Experience
+from vitolab.failures import NothingAnswers
 from vitolab.files import digest
 from vitolab.fit import Fit, StopReason, budget
 from vitolab.methods import AGENTS, METHODS
 from vitolab.parallel.workers import parallel
 from vitolab.problem import Patient, Problem
-from vitolab.store.tables import fit_row, stored_fit, table
+from vitolab.store.tables import failure_table, fit_row, stored_fit, table
 from vitolab.validation.continuing import Continuing
 from vitolab.validation.outcomes import patient_part
 from vitolab.validation.parts import (
@@ -30,6 +31,7 @@ from vitolab.validation.parts import (
     workers,
     write_with_failures,
 )
+from vitolab.validation.watching import Watch
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,7 +91,8 @@ def one_after_another(
     Raises
     ------
     ValueError
-        If a number is none of those allowed, or no run of any patient answered.
+        If a number is none of those allowed, or none of the first `HOPELESS` runs of the first
+        patient answered where nothing was known before, which is said with the first cause.
     RuntimeError
         If every personalisation ended by an error of its method.
     """
@@ -109,6 +112,9 @@ def one_after_another(
     fits: list[tuple[Patient, Fit]] = []
     judge = Judge(STAGE, () if n_found else (p.name for p in patients))
     n_used = 0
+    names = [p.name for p in method.problem.parameters]
+    hopeless, is_told = f"exploration-{digest(keys)}-0", False
+    run.write_failures(hopeless, None)  # of an earlier attempt
     run.progress(STAGE, 0, len(patients))
     for first in range(0, len(patients), at_a_time):
         group = range(first, min(first + at_a_time, len(patients)))
@@ -126,18 +132,27 @@ def one_after_another(
             training = _training(method, begun.experience, learned.experience, known_as)
             note = "" if allowed == most else f"The total of {total_runs} forward runs was used up."
             note = note if allowed else f"Not begun. {note}"
-            work[keys[i]] = (learned, patient, label, training, further, allowed, note)
-        missing = {key: work[key] for key in work if not _is_done(run, key, *work[key][4:])}
+            alone = i == 0 and not n_found and not len(begun.experience.u)
+            watch = Watch(names, not is_told, f"patient {patient.name!r}, the first" * alone)
+            work[keys[i]] = (learned, patient, label, training, further, allowed, note, watch)
+        missing = {key: work[key] for key in work if not _is_done(run, key, *work[key][4:7])}
         if missing and time.time() >= run.until:
             break
         items = [(key, given, run.until) for key, given in missing.items()]
         at_once = n_jobs if len(items) > 1 else 1  # one patient needs no worker
         prefer = workers(method.problem)
-        for key, part, failures in parallel(compute_part, _fold, items, at_once, prefer):
-            if part is not None:
-                write_with_failures(run, key, part.personalizations, part.traces, failures)
-                judge.hear(part.personalizations, failures)
-                del missing[key]
+        try:
+            for key, part, failures in parallel(compute_part, _fold, items, at_once, prefer):
+                if part is not None:
+                    write_with_failures(run, key, part.personalizations, part.traces, failures)
+                    judge.hear(part.personalizations, failures)
+                    is_told |= bool(failures)
+                    del missing[key]
+        except NothingAnswers as error:
+            if not run.has_part(keys[0]):  # else they are those of finished parts
+                causes = failure_table("personalization", setup, names, error.failures)
+                run.write_failures(hopeless, causes)
+            raise
         if missing:
             break  # no time is left
         for i in group:  # read back whether computed or found, so that both teach the same
@@ -162,9 +177,12 @@ def _training(method: Continuing, begun: Experience, learned: Experience, known_
         return ""
     n = len(learned.known) - len(begun.known)
     before = f"{n} patient{'s' if n > 1 else ''} before" if n else "nobody before"
-    training = f"{len(begun.known)} {known_as} and {before}" if len(begun.known) else before
+    if len(begun.known):
+        unnamed = begun.names.count("")  # by an earlier version: nobody of them can be left out
+        whose = f", {unnamed} of them without a name," if unnamed else ""
+        before = f"{len(begun.known)} {known_as}{whose} and {before}"
     left_out = sorted(set(method.experience.names) - set(begun.names))
-    return f"{training}, without {' and '.join(left_out)}" if left_out else training
+    return f"{before}, without {' and '.join(left_out)}" if left_out else before
 
 
 def _fold(
@@ -175,6 +193,7 @@ def _fold(
     further: dict[str, Any],
     allowed: int,
     note: str,
+    watch: Watch,
 ) -> Part:
     """Personalise one patient, or note that no run is left."""
     problem = method.problem
@@ -188,7 +207,8 @@ def _fold(
         return Part(table([{**row, **fit_row(problem, nothing, observed)}]))
     seed = child_seed(method.seed, "patient", patient.name)
     acting = {method.method: method.personalizer(patient)}
-    part = patient_part(problem, patient, acting, label, training, allowed, seed, n_known, further)
+    more = (n_known, further, watch)
+    part = patient_part(problem, patient, acting, label, training, allowed, seed, *more)
     ended = part.personalizations["stop_reason"] == StopReason.BUDGET
     if note and ended.any():  # no column where there is nothing to say
         part.personalizations.loc[ended, "note"] = note
