@@ -211,6 +211,7 @@ class Experience(Value):
             known=self.known[:m],
             made=self.made[:m],
             names=self.names[:m],
+            checksums=self.checksums[:m],
         )
 
     @property
