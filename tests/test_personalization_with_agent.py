@@ -15,7 +15,8 @@ import pytest
 from personalized import counted
 
 from vitolab.agent import ContinuousVito, folder
-from vitolab.experience import Experience, check_experience
+from vitolab.agent.experienced import check_experience
+from vitolab.experience import Experience
 from vitolab.methods import Settings
 from vitolab.personalization import order
 from vitolab.personalization.kept import alone, holds

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,11 +16,10 @@ from vitolab.features import Features
 from vitolab.fit import Fit
 from vitolab.objects import Value
 from vitolab.problem import FloatArray, IntArray, Patient, Problem
-from vitolab.quantities import BEYOND, checksum_of
-from vitolab.saved import check_arrays, check_limits, check_range
+from vitolab.quantities import checksum_of
 from vitolab.scale import Scale
 from vitolab.trajectories import Trajectories
-from vitolab.walks import ROUNDING, checked_runs
+from vitolab.walks import checked_runs
 
 APART = 0.15  # share of Ω, in the parameter that differs most, from which two starts are apart
 N_APART = 12  # starts among the stored runs
@@ -313,7 +311,7 @@ class Experience(Value):
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Plain arrays from which `from_arrays` makes the same experience."""
-        texts = {name: np.array(getattr(self, name), dtype=np.str_) for name in _TEXTS}
+        texts = {name: np.array(getattr(self, name), dtype=np.str_) for name in TEXTS}
         return {name: np.asarray(getattr(self, name)) for name in _ARRAYS} | texts
 
     @classmethod
@@ -324,45 +322,10 @@ class Experience(Value):
         """
         n = len(arrays["known"])
         made = np.bincount(arrays["patient"], minlength=n)
-        since = {"made": made, **dict.fromkeys(_TEXTS, np.full(n, "")), **arrays}
-        texts: dict[str, Any] = {name: tuple(since[name].tolist()) for name in _TEXTS}
+        since = {"made": made, **dict.fromkeys(TEXTS, np.full(n, "")), **arrays}
+        texts: dict[str, Any] = {name: tuple(since[name].tolist()) for name in TEXTS}
         return cls(problem, **({name: since[name] for name in _ARRAYS} | texts))
 
 
 _ARRAYS = ("u", "y", "patient", "known", "made")
-_TEXTS = ("names", "checksums")
-
-
-def check_experience(path: Path, problem: Problem, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Refuse arrays of a file that are no experience with this problem.
-
-    Raises
-    ------
-    ValueError
-        If an array is missing or of another kind or shape, holds a number beyond all measure or
-        a point outside the domain, or a run belongs to no patient.
-    """
-    n, n_known = (
-        len(arrays[name]) if name in arrays and arrays[name].ndim else None
-        for name in ("u", "known")
-    )
-    check_arrays(
-        path,
-        arrays,
-        {
-            "u": ("f", (n, problem.n_parameters)),
-            "y": ("f", (n, problem.n_objectives)),
-            "patient": ("i", (n,)),
-            "known": ("f", (n_known, len(problem.features))),
-        },
-        may_fail=("known",),
-        optional={"made": ("i", (n_known,)), **dict.fromkeys(_TEXTS, ("U", (n_known,)))},
-    )
-    # where walks may leave the domain, runs lie outside it
-    beyond = BEYOND if problem.border == "free" else ROUNDING
-    check_limits(path, "u", arrays["u"], -beyond, 1.0 + beyond)
-    check_limits(path, "y", arrays["y"], -BEYOND, BEYOND)
-    check_range(path, "patient", arrays["patient"], 0, len(arrays["known"]) - 1)
-    if "made" in arrays:
-        answered = np.bincount(arrays["patient"], minlength=len(arrays["known"]))
-        check_limits(path, "made", arrays["made"], answered, 2**40)
+TEXTS = ("names", "checksums")

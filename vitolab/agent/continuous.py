@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from vitolab.agent.course import Course
+from vitolab.agent.experienced import check_experience
 from vitolab.agent.folder import ARRAYS, check_features, read_agent, write_agent
 from vitolab.agent.knowledge import Knowledge, knowledge_of
 from vitolab.asked import checked_chance, checked_seed
-from vitolab.experience import Experience, check_experience
+from vitolab.experience import Experience
 from vitolab.files import bits, stream
 from vitolab.fit import Fit
 from vitolab.objects import Value

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vitolab.agent.experienced import check_experience
 from vitolab.agent.folder import ARRAYS, check_features
-from vitolab.experience import Experience, check_experience
+from vitolab.experience import Experience
 from vitolab.initialization import Initializer
 from vitolab.mdp import MDP, Policy
 from vitolab.problem import Problem

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from vitolab.agent import ContinuousVito
 from vitolab.agent.continuous import FILE
+from vitolab.agent.experienced import check_experience
 from vitolab.agent.folder import check_replaceable
 from vitolab.asked import checked_count
 from vitolab.display import say
-from vitolab.experience import Experience, check_experience
+from vitolab.experience import Experience
 from vitolab.methods import CONTINUOUS_AGENT, Settings
 from vitolab.patients import InputError
 from vitolab.personalization.kept import alone, holds, once
