@@ -36,7 +36,7 @@ def curves(runs):
         ("convergence", "restarts", 1, "share of all patients [%]"),
         ("scouting", "curves", 2, "representative states n_S"),
         ("initialization", "boxes", 2, "absolute misfit [ms], √ scale"),
-        ("personalization", "methods", 2, "mean forward runs, all"),
+        ("personalization", "methods", 2, "mean forward runs, all; line: 95 %"),
         ("grid", "errors", 1, "start x₁"),
         ("grid", "success", 1, "start x₁"),
         ("grid", "paths", 1, "x₂"),
@@ -70,8 +70,8 @@ def test_numbers_stand_beside_those_of_the_paper(runs, kind):
 
 def test_sentences_tell_the_numbers(curves):
     told = curves.sentence
-    assert "2p: Vito solves 0 % with 10 and 100 % with 100 samples per patient" in told
-    assert "nelder-mead 50 %" in told
+    assert "2p: Vito solves 0 % (0 to 56) with 10 and 100 % (44 to 100) with 100 samples" in told
+    assert "nelder-mead 50 % (50 to 50)" in told  # one of two starts of each patient
 
 
 def test_learning_curves_have_a_log_axis_and_bands(curves):

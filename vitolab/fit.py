@@ -14,6 +14,7 @@ from vitolab.failures import Failure, Kind
 from vitolab.objects import Value
 from vitolab.problem import FloatArray, Patient, Problem
 from vitolab.saved import Shape, check_arrays, check_range, field, names, read_object, write_object
+from vitolab.settings import RUNS_PER_PARAMETER
 from vitolab.trace import REASONS as REASONS
 from vitolab.trace import Event as Event
 from vitolab.trace import StopReason as StopReason
@@ -22,8 +23,6 @@ from vitolab.trace import Trace as Trace
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Forward runs allowed for each parameter by default: the paper's (section 3.3.3).
-RUNS_PER_PARAMETER = 50
 #: Forward runs of one personalisation for which there is memory.
 MOST_RUNS = 10**6
 

@@ -9,6 +9,8 @@ from vitolab.asked import checked_chance, checked_count
 
 #: Which runs give start candidates.
 Start = Literal["data-driven", "nearest"]
+#: Forward runs allowed for each parameter by default: the paper's (section 3.3.3).
+RUNS_PER_PARAMETER = 50
 #: Chance to meet all measurements below which a patient is ended who is personalised after others,
 #: unless another is asked for.
 GIVE_UP = 1e-3

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitolab.display import say
-from vitolab.fit import RUNS_PER_PARAMETER
 from vitolab.methods import HINDSIGHT_REPLAYS, METHODS, PAPER, learns_states
+from vitolab.settings import RUNS_PER_PARAMETER
 from vitolab.studies import shared
 from vitolab.studies.base import PEERS, Content, Section, StoredRun, Study, choices
 

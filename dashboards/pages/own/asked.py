@@ -8,8 +8,8 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from vitolab.fit import RUNS_PER_PARAMETER
 from vitolab.plots.budget import LIMITS, Plan
+from vitolab.settings import RUNS_PER_PARAMETER
 from vitolab.studies import from_nothing
 
 from ...kit import safe

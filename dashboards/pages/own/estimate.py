@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from vitolab.fit import RUNS_PER_PARAMETER
 from vitolab.plots.budget import Course, Plan, budget_sentence, budget_table, courses
 from vitolab.plots.precedents import Orders, nearest, orders_explored, orders_from_nothing
-from vitolab.settings import GIVE_UP
+from vitolab.settings import GIVE_UP, RUNS_PER_PARAMETER
 from vitolab.store import Run
 from vitolab.studies import ep_convergence, find_study, from_nothing, wbc_convergence
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from vitolab.fit import RUNS_PER_PARAMETER
 from vitolab.models.description import Curves, Lesson, Model, Panel, setup_of
+from vitolab.settings import RUNS_PER_PARAMETER
 
 if TYPE_CHECKING:
     from vitolab.models.description import Arrays
