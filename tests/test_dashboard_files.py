@@ -50,8 +50,8 @@ def test_a_section_is_drawn_anew_when_the_files_of_its_run_changed(tmp_path):
     shutil.rmtree(one / ids[0])
     shutil.copytree(three / ids[1], one / ids[0])
     after = report.prepare(found, [ids[0]], "curves", None, False)
-    assert "33 % with 100" in before.sentence
-    assert "100 % with 100" in after.sentence
+    assert "33 % (0 to 100) with 100" in before.sentence
+    assert "100 % (44 to 100) with 100" in after.sentence
 
 
 def test_a_table_as_csv_holds_all_rows_and_no_formula():
