@@ -54,7 +54,7 @@ def test_opponents_are_agents_of_the_table_without_states(linear_problem, walks)
 def test_opponents_stand_beside_the_agents_of_every_study_that_compares_agents():
     """Of a model of the user's own the user chooses: each method costs runs of that model."""
     compared = {s.name: s for s in STUDIES if "agents" in s.profiles["paper"]}
-    everywhere = {"continuous-convergence", "wbc-12p", "prediction", "problem"}
+    everywhere = {"continuous-convergence", "other-models", "wbc-12p", "prediction", "problem"}
     assert set(compared) == {*everywhere, "npe"}  # which is about one of them
     for name in sorted(everywhere):
         study = compared[name]

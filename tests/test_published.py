@@ -11,10 +11,13 @@ import stores
 
 from vitolab import version
 from vitolab.dashboard import load_dashboards
-from vitolab.store import copy_published, list_runs, published
+from vitolab.models import circulation
+from vitolab.store import copy_published, list_runs, open_run, published
 from vitolab.store.shipped import PUBLISHED, REPORT, publish
 from vitolab.store.stored import Run
+from vitolab.store.tables import patient_table
 from vitolab.studies import STUDIES, profile_of
+from vitolab.validation import leave_one_out
 
 source = load_dashboards("kit.source")
 
@@ -121,3 +124,28 @@ def test_what_is_published_does_not_change_what_code_is_known_by(tmp_path, monke
     assert version.reached_version() == before
     (tmp_path / "ranges.json").write_text("{}", encoding="utf-8")
     assert version.reached_version() != before
+
+
+def test_published_rows_are_those_of_this_code(tmp_path):
+    """To the last bit on one machine; other processors and libraries round in other ways."""
+    run = published("wbc-convergence")
+    seed, states = run.manifest.seed, run.parameters["n_states"]["2p"]
+    problems, patients = {"2p": circulation.problem("2p")}, circulation.cohort().evaluation
+    size = min(run.parameters["n_samples"]["2p"])
+    mine = open_run("again", {}, results=tmp_path, seed=seed)
+    sizes = {"n_samples": {"2p": [size]}, "n_states": {"2p": [states]}}
+    leave_one_out(mine, problems, patients, **sizes, methods=["vito", "vito-deterministic"])
+    table = mine.finish(problems=problems, patients=patient_table(problems, patients))
+    columns = [
+        "solved",
+        "n_runs",
+        "n_restarts",
+        *(f"x:{p.name}" for p in problems["2p"].parameters),
+    ]
+    keys = ["method", "patient"]
+    ours = table.personalizations.set_index(keys)[columns].sort_index()
+    rows = run.personalizations.query("setup == '2p' and n_samples == @size and repeat == 0")
+    theirs = rows.set_index(keys)[columns].sort_index()
+    assert list(ours.index) == list(theirs.index)
+    alike = (ours == theirs).all(axis=1)
+    assert alike.mean() >= 0.9, f"{alike.mean():.0%} of {len(alike)} rows are the same"
