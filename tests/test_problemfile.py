@@ -139,12 +139,13 @@ def test_the_documentation_leads_from_nothing_to_a_table_and_the_dashboard(tmp_p
     commands = [shlex.split(line, comments=True) for line in block.strip().splitlines()]
     assert [command[:3] for command in commands] == [
         ["vitolab", "new", "problem"],
+        ["vitolab", "check", "my_problem/problem.toml"],
         ["vitolab", "run", "problem"],
         ["vitolab", "dashboard"],
     ]
     sizes = ['agents=["vito-continuous"]', "n_samples=[10]", 'methods=["least-squares"]']
     small = [word for size in [*sizes, "n_starts=1"] for word in ("-p", size)]
-    for command, more in zip(commands[:2], ([], small), strict=True):
+    for command, more in zip(commands[:3], ([], [], small), strict=True):
         done = subprocess.run(
             [sys.executable, "-m", *command, *more],
             cwd=tmp_path,

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -30,6 +31,7 @@ SCHEDULER = "VITOLAB_SCHEDULER"
 INSTALL = "pip install 'vitolab[cluster]'"
 TIMEOUT = 5.0  # seconds in which a scheduler must answer
 POLL = 1.0  # seconds between two looks at whether a worker can still come
+_ATTEMPTS = 10  # to give workers what they share, while some are lost
 NO_WORKER = "vitolab: why no worker can come"  # where a scheduler keeps a sentence
 
 Item = tuple[Any, ...]
@@ -105,16 +107,30 @@ def _on_workers(
     """Do the work through joblib's Dask backend."""
     expected = code_version()
     with _connected(address) as client:
-        _wait_for_one(client)
-        # to all at once: what only one holds is lost with it. An item is a tuple, which joblib
-        # leaves alone; larger objects it would place on one worker.
-        everywhere = client.scatter([shared], broadcast=True, hash=False)[0]
+        everywhere = _on_all(client, address, shared)
         yield from Parallel(
             backend=_backend(client, address),
             batch_size=1,
             pre_dispatch="all",  # workers that come later find work
             return_as="generator_unordered",
         )(delayed(_do_there)(expected, work, everywhere, item) for item in items)
+
+
+def _on_all(client: Any, address: str, shared: Any) -> Any:
+    """Give all workers what they share, once there is one.
+
+    To all at once: what only one holds is lost with it. An item is a tuple, which joblib leaves
+    alone; larger objects it would place on one worker.
+    """
+    for _ in range(_ATTEMPTS):
+        _wait_for_one(client)
+        try:
+            return client.scatter([shared], broadcast=True, hash=False)[0]
+        except OSError:  # a worker was lost, which the scheduler does not know yet
+            time.sleep(POLL)
+    raise ConnectionError(
+        f"{address}: the scheduler or its workers are lost; the same command goes on from here"
+    )
 
 
 def _wait_for_one(client: Any) -> None:

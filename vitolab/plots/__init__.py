@@ -56,6 +56,7 @@ from vitolab.plots.walks import (
     misfit_history,
     personalization_paths,
 )
+from vitolab.plots.widths import posterior_widths
 
 __all__ = [
     "METHOD_COLORS",
@@ -100,6 +101,7 @@ __all__ = [
     "policy_map",
     "position_curves",
     "posterior_marginals",
+    "posterior_widths",
     "pressure_volume_loops",
     "reference_deciles",
     "reference_table",

@@ -40,7 +40,7 @@ def _axis(parameter: Parameter) -> str:
     return f"{parameter.label} [{parameter.unit}]" if parameter.unit else parameter.label
 
 
-def _shares(
+def share_dots(
     tables: Mapping[str, tuple[str, pd.DataFrame]],
     problem: Problem,
     title: str,
@@ -118,7 +118,7 @@ def solution_ranges(
             for _, _, method, rows in groups(found, {setup: problem})
         }
         title = _titled(found, setup, patients)
-        panels.append(_shares(own, problem, title, "range of solutions / domain", 1.03))
+        panels.append(share_dots(own, problem, title, "range of solutions / domain", 1.03))
     return layout(panels, columns=1, title="", size=(5.0, 3.2), gap=(0.3, 0.6))
 
 
@@ -159,7 +159,7 @@ def stability_spread(
             for _, _, method, rows in groups(personalizations, {setup: problem})
         }
         title = _titled(personalizations, setup, patients)
-        panels.append(_shares(own, problem, title, "standard deviation / domain", None))
+        panels.append(share_dots(own, problem, title, "standard deviation / domain", None))
     return layout(panels, columns=1, title="", size=(5.0, 3.2), gap=(0.3, 0.6))
 
 

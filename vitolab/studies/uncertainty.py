@@ -58,11 +58,13 @@ def _posterior(stored: StoredRun, repeat: int) -> Content:
 
 
 def _worth(stored: StoredRun, repeat: int) -> Content:
+    from vitolab import plots
     from vitolab.uncertainty.widths import left_open, width_table
 
-    table = width_table(stored.personalizations, shared.problems(stored))
-    sentence = left_open(table) or "The run did not store how wide its posteriors are."
-    return Content(sentence, tables=(("Width of the posterior", table),))
+    rows, problems = stored.personalizations, shared.problems(stored)
+    figure = plots.posterior_widths(rows, problems)
+    table = width_table(rows, problems)
+    return Content(left_open(table), figure, (("Width of the posterior", table),))
 
 
 def _coverage(stored: StoredRun, repeat: int) -> Content:
