@@ -66,7 +66,7 @@ STUDY = Study(
             },
             "agents": ["vito", "vito-hindsight", "vito-continuous", *OPPONENTS],
             "n_repeats": 3,
-            "methods": [*PEERS, "least-squares-default"],
+            "methods": PEERS,
             "n_starts": 3,
         },
         "paper": {
@@ -78,7 +78,7 @@ STUDY = Study(
             },
             "agents": ["vito", "vito-hindsight", "vito-continuous", *OPPONENTS],
             "n_repeats": 5,
-            "methods": [*SIMPLEX_AND_PEERS, "least-squares-default"],
+            "methods": SIMPLEX_AND_PEERS,
             "n_starts": 100,
         },
     },
