@@ -23,6 +23,8 @@ PUBLISHED = Path(__file__).resolve().parents[1] / "_published"
 #: The executed notebook as a page, where it is published.
 REPORT = "report.html"
 NOTEBOOK = "notebook.ipynb"
+TRACES = "traces.parquet"
+MOST_BYTES = 2 * 2**20  # of the forward runs of one study: larger tables do not travel
 
 
 def list_published(study: str | None = None) -> list[RunInfo]:
@@ -105,6 +107,8 @@ def copy_published(results: Path, study: str | None = None) -> list[Path]:
 def publish(path: Path, folder: Path = PUBLISHED) -> Path:
     """Publish a complete run, with its notebook as a page by ``nbconvert`` of ``vitolab[dev]``.
 
+    Forward runs are left out where their table is larger than two megabytes.
+
     Parameters
     ----------
     path : Path
@@ -133,6 +137,8 @@ def publish(path: Path, folder: Path = PUBLISHED) -> Path:
         for name in TABLES:
             if f"{name}.parquet" in run.manifest.files:
                 write_table(new / f"{name}.parquet", getattr(run, name), compression="zstd")
+        if (new / TRACES).is_file() and (new / TRACES).stat().st_size > MOST_BYTES:
+            (new / TRACES).unlink()
         if ARRAYS in run.manifest.files:
             write_arrays(new / ARRAYS, run.arrays)
         if (path / NOTEBOOK).is_file():
@@ -155,7 +161,7 @@ def _as_page(notebook: Path) -> str:
 
     executed: Any = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
     for cell in executed.cells:  # what only loads JavaScript shows nothing
-        outputs = [o for o in cell.get("outputs", ()) if not _is_script(o.get("data", {}))]
+        outputs = [o for o in cell.get("outputs", ()) if _is_shown(o)]
         cell.update({"outputs": outputs} if cell.cell_type == "code" else {})
     options = {"exclude_input": True, "exclude_output_prompt": True, "exclude_anchor_links": True}
     exporter: Any = HTMLExporter(template_name="basic", **options)  # type: ignore[no-untyped-call]
@@ -171,6 +177,8 @@ def _as_page(notebook: Path) -> str:
     )
 
 
-def _is_script(data: Mapping[str, Any]) -> bool:
-    """Whether an output does nothing but load JavaScript."""
-    return any(kind.startswith("application/") for kind in data) and "image/png" not in data
+def _is_shown(output: Mapping[str, Any]) -> bool:
+    """Whether an output is worth a page: no warning, and not only JavaScript that is loaded."""
+    data = output.get("data", {})
+    script = any(kind.startswith("application/") for kind in data) and "image/png" not in data
+    return not script and output.get("name") != "stderr"
