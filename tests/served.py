@@ -12,7 +12,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
-_CODE = "import sys; from vitolab.dashboard import serve; serve(sys.argv[1], port=int(sys.argv[2]))"
+_CODE = (
+    "import sys; from vitolab.dashboard import serve; "
+    "serve(sys.argv[1], port=int(sys.argv[2]), published=False)"
+)
 _PROCESSES = multiprocessing.get_context("forkserver")
 _PROCESSES.set_forkserver_preload(["vitolab.plots", "vitolab.models", "holoviews.plotting.bokeh"])
 

@@ -74,6 +74,7 @@ def serve(
     prefix: str = "",
     basic_auth: Path | None = None,
     origins: Sequence[str] = (),
+    published: bool = True,
 ) -> None:
     """Serve the dashboard until it is interrupted.
 
@@ -91,6 +92,8 @@ def serve(
         JSON file of passwords by user name, in plain text; it is read once.
     origins : sequence of str
         Further hosts ``name[:port]`` whose pages may connect, such as that of a proxy.
+    published : bool
+        Whether the runs that come with the package are shown, too.
 
     Raises
     ------
@@ -126,6 +129,7 @@ def serve(
         prefix=prefix,
         users=users,
         origins=tuple(origins),
+        published=published,
     )
 
 

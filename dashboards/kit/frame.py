@@ -197,19 +197,21 @@ class Frame:
         )
 
 
-def create_app(results: Path) -> Any:
+def create_app(results: Path, published: bool = True) -> Any:
     """Page of one session.
 
     Parameters
     ----------
     results : Path
         Folder of all results.
+    published : bool
+        Whether runs that came with the package are shown, too.
 
     Returns
     -------
     panel.Template
     """
-    source = shared(results.absolute())
+    source = shared(results.absolute(), published)
     # at once where nobody lists; where another session waits for a slow folder, this one does not
     source.refresh(older_than=2.0 * REFRESH)
     theme = "dark" if pn.state.cookies.get(COOKIE) == "dark" else "default"

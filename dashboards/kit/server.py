@@ -37,10 +37,11 @@ def serve(
     prefix: str,
     users: dict[str, str] | None,
     origins: tuple[str, ...],
+    published: bool,
 ) -> None:
     """Serve until interrupted; see `vitolab.dashboard.serve`."""
     results = results.absolute()
-    shared(results).refresh()
+    shared(results, published).refresh()
     # what takes seconds to import is there before anybody looks
     ours = [f"..pages.{page}.page" for page in PAGES]
     for module in (
@@ -64,7 +65,7 @@ def serve(
         port = port or _free_port(address)
         hosts = allowed_origins(address, port, origins)
         server = pn.io.server.get_server(
-            {"/": lambda: create_app(results)},
+            {"/": lambda: create_app(results, published)},
             port=port,
             address=address,
             prefix=prefix.strip("/"),

@@ -332,9 +332,9 @@ class Source:
 
 
 @cache
-def shared(results: Path) -> Source:
-    """The one source of a folder, and of the published runs, in this process."""
-    return Source(results, PUBLISHED)
+def shared(results: Path, published: bool = True) -> Source:
+    """The one source of a folder in this process, with the published runs or without."""
+    return Source(results, PUBLISHED if published else None)
 
 
 def fingerprint(path: Path) -> Print:

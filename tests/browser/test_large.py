@@ -27,7 +27,7 @@ get_server = pn.io.server.get_server
 names = ("unused_session_lifetime", "check_unused_sessions")
 soon = {f"{name}_milliseconds": int(sys.argv[3]) for name in names}
 pn.io.server.get_server = lambda *args, **options: get_server(*args, **options, **soon)
-serve(sys.argv[1], port=int(sys.argv[2]))
+serve(sys.argv[1], port=int(sys.argv[2]), published=False)
 """
 
 

@@ -212,7 +212,8 @@ def test_a_password_is_asked_for_under_a_prefix(store, tmp_path, browser, watche
     users.write_text('{"ann": "secret"}', encoding="utf-8")
     code = (
         "import sys; from pathlib import Path; from vitolab.dashboard import serve; "
-        "serve(sys.argv[1], port=0, prefix='/lab/ann', basic_auth=Path(sys.argv[3]))"
+        "serve(sys.argv[1], port=0, prefix='/lab/ann', basic_auth=Path(sys.argv[3]), "
+        "published=False)"
     )
     server = new_server(store, code=code, arguments=(str(users),))
     page = browser.new_page()

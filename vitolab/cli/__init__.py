@@ -228,6 +228,9 @@ def dashboard(
         list[str] | None,
         typer.Option(metavar="HOST[:PORT]", help="A proxy whose pages may connect."),
     ] = None,
+    published: Annotated[
+        bool, typer.Option(help="Show the runs that come with the package, too.")
+    ] = True,
 ) -> None:
     """Browse the results in a web browser."""
     from vitolab.dashboard import serve
@@ -239,6 +242,7 @@ def dashboard(
         prefix=prefix,
         basic_auth=basic_auth,
         origins=origin or (),
+        published=published,
     )
 
 
