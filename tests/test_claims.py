@@ -114,3 +114,12 @@ def test_what_was_not_run_is_said_and_decides_nothing():
 def test_every_claim_names_a_study():
     assert {claim.study for claim in claims.CLAIMS} <= {study.name for study in STUDIES}
     assert len({claim.words for claim in claims.CLAIMS}) == len(claims.CLAIMS)
+
+
+def test_about_a_share_is_decided_by_an_interval_that_is_narrow_enough():
+    rows = personalizations("vito", 0.8, 5.0, setup="bem", n_samples=10)
+    few = rows[rows["patient"].isin(["C00", "C01", "C02", "C45", "C46", "C47"])]
+    assert evidence.never_solved("bem", 20.0)(few).verdict == "not decided"
+    many = pd.concat([rows.assign(patient=rows["patient"] + str(k)) for k in range(9)])
+    assert evidence.never_solved("bem", 20.0)(many).verdict == "holds"
+    assert evidence.never_solved("bem", 60.0)(many).verdict == "does not hold"

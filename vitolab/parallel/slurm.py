@@ -82,7 +82,7 @@ def _cluster() -> tuple[Any, Jobs]:
     environment = dict(os.environ)
     jobs = Jobs(environment)
 
-    class Job(SLURMJob):  # type: ignore[misc]
+    class Job(SLURMJob):
         @staticmethod
         async def _call(cmd: list[str], **options: Any) -> Any:
             return await SLURMJob._call(cmd, **({"env": environment} | options))
@@ -109,12 +109,12 @@ def _cluster() -> tuple[Any, Jobs]:
             await super().close()
             self.status = Status.closed
 
-    class Cluster(SLURMCluster):  # type: ignore[misc]
+    class Cluster(SLURMCluster):
         async def _correct_state_internal(self) -> None:
             with suppress(_RefusedError):  # is said already; Dask would log where it was raised
                 await super()._correct_state_internal()
 
-    class Came(SchedulerPlugin):  # type: ignore[misc]
+    class Came(SchedulerPlugin):
         def add_worker(self, scheduler: Any, worker: str) -> None:
             """Note the name of a worker."""
             jobs.workers.add(str(scheduler.workers[worker].name))

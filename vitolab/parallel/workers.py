@@ -151,7 +151,7 @@ def _backend(client: Any, address: str) -> Any:
     from distributed import KilledWorker
     from joblib._dask import DaskDistributedBackend
 
-    class Backend(DaskDistributedBackend):  # type: ignore[misc]
+    class Backend(DaskDistributedBackend):
         def effective_n_jobs(self, n_jobs: int) -> int:
             """Not one, for which joblib would work in this process; Dask counts its workers."""
             return 2

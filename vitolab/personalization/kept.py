@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -13,11 +14,6 @@ import numpy as np
 
 from vitolab.experience import Experience
 from vitolab.files import resolved
-
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
 
 
 @contextmanager
@@ -32,11 +28,15 @@ def alone(agent: Path) -> Iterator[None]:
     agent : Path
         In a folder that exists.
     """
+    if sys.platform == "win32":  # no such locks there
+        yield
+        return
+    import fcntl
+
     around = os.open(resolved(agent).parent, os.O_RDONLY)
     try:
-        if fcntl is not None:
-            with suppress(OSError):
-                fcntl.flock(around, fcntl.LOCK_EX)
+        with suppress(OSError):
+            fcntl.flock(around, fcntl.LOCK_EX)
         yield
     finally:
         os.close(around)

@@ -159,12 +159,12 @@ def _as_page(notebook: Path) -> str:
     import nbformat
     from nbconvert import HTMLExporter
 
-    executed: Any = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
+    executed: Any = nbformat.read(notebook, as_version=4)
     for cell in executed.cells:  # what only loads JavaScript shows nothing
         outputs = [o for o in cell.get("outputs", ()) if _is_shown(o)]
         cell.update({"outputs": outputs} if cell.cell_type == "code" else {})
     options = {"exclude_input": True, "exclude_output_prompt": True, "exclude_anchor_links": True}
-    exporter: Any = HTMLExporter(template_name="basic", **options)  # type: ignore[no-untyped-call]
+    exporter: Any = HTMLExporter(template_name="basic", **options)
     body: str = exporter.from_notebook_node(executed)[0]
     body = body.replace(str(notebook.parents[2]), "results")
     return (

@@ -43,8 +43,8 @@ class Claim:
     study : str
         Whose published run decides.
     judge : callable
-        Gives the evidence from the personalisations; raises `KeyError` or `IndexError` where the
-        run lacks what it takes.
+        Gives the evidence from the personalisations; raises `KeyError` where the run lacks what it
+        takes.
     """
 
     section: str
@@ -212,6 +212,8 @@ def solved_with(setup: str, n_samples: int, share: float) -> Callable[[pd.DataFr
     def judge(rows: pd.DataFrame) -> Evidence:
         own = rows[(rows["setup"] == setup) & (rows["method"] == PAPER)]
         sizes = own["n_samples"][own["n_samples"] <= n_samples]
+        if sizes.empty:
+            raise KeyError(f"{setup}, {n_samples} samples or fewer")
         one = _sized(rows, int(sizes.max()), setup)
         found, ends = _share(one)
         return Evidence(above(ends, share), f"{_told(found, ends)}; {_size(one)}")
@@ -240,10 +242,12 @@ def never_solved(setup: str, around: float) -> Callable[[pd.DataFrame], Evidence
         from vitolab.intervals import wilson
 
         by_patient = rows[rows["setup"] == setup].groupby("patient")["solved"].max()
+        if by_patient.empty:
+            raise KeyError(setup)
         share = 1.0 - float(by_patient.mean())
         low, high = wilson(share, len(by_patient))
         ends = (100.0 * low, 100.0 * high)
-        verdict: Verdict = "holds" if ends[0] <= around <= ends[1] else "does not hold"
+        verdict = equal((ends[0] - around, ends[1] - around), NEXT_TO_NOTHING)
         return Evidence(verdict, f"{_told(100.0 * share, ends)}; {len(by_patient)} patients")
 
     return judge
@@ -254,6 +258,8 @@ def more_without_restart(setup: str) -> Callable[[pd.DataFrame], Evidence]:
 
     def judge(rows: pd.DataFrame) -> Evidence:
         own = rows[(rows["setup"] == setup) & (rows["method"] == PAPER)]
+        if own.empty:
+            raise KeyError(f"{setup}, {PAPER}")
         first = own["solved"].astype(bool) & (own["n_restarts"] == 0)
         own = own.assign(solved=first)
         sizes = own["n_samples"].astype(int)
