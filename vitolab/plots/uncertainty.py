@@ -117,12 +117,12 @@ def solution_ranges(
             )
             for _, _, method, rows in groups(found, {setup: problem})
         }
-        title = _titled(found, setup, patients)
+        title = titled(found, setup, patients)
         panels.append(share_dots(own, problem, title, "range of solutions / domain", 1.03))
     return layout(panels, columns=1, title="", size=(5.0, 3.2), gap=(0.3, 0.6))
 
 
-def _titled(personalizations: pd.DataFrame, setup: str, patients: str) -> str:
+def titled(personalizations: pd.DataFrame, setup: str, patients: str) -> str:
     """Setup and number of its patients."""
     n = personalizations.loc[personalizations["setup"] == setup, "patient"].nunique()
     return f"{setup}, {n} {patients}"
@@ -158,7 +158,7 @@ def stability_spread(
             )
             for _, _, method, rows in groups(personalizations, {setup: problem})
         }
-        title = _titled(personalizations, setup, patients)
+        title = titled(personalizations, setup, patients)
         panels.append(share_dots(own, problem, title, "standard deviation / domain", None))
     return layout(panels, columns=1, title="", size=(5.0, 3.2), gap=(0.3, 0.6))
 

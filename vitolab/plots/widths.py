@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from vitolab.plots.style import layout
-from vitolab.plots.uncertainty import share_dots
+from vitolab.plots.uncertainty import share_dots, titled
 from vitolab.problem import Problem
 from vitolab.uncertainty.summary import POSTERIOR
 
@@ -48,7 +48,7 @@ def posterior_widths(
         if own.empty or not set(names) <= set(own.columns):
             continue
         widths = own[list(names)].rename(columns=names)
-        title = f"{setup}, {own['patient'].nunique()} {patients}"
+        title = titled(own, setup, patients)
         tables = {POSTERIOR: ("posterior", widths)}
         panels.append(share_dots(tables, problem, title, "90 % interval / domain", 1.03))
     if not panels:
