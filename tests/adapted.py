@@ -35,7 +35,7 @@ PROGRAM = """
 import json, os, sys, time
 told = json.load(open(sys.argv[1]))
 a, b = told["parameters"]["a"], told["parameters"]["b"]
-print("working")
+print("working", flush=True)
 if a == 1: sys.exit("cannot go on\\n")
 if a == 2: time.sleep(100)
 if a == 3: os.kill(os.getpid(), 9)
